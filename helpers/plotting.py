@@ -1,0 +1,193 @@
+"""The pictures. Each function draws on ``ax``, or on a figure of its own, which it then shows.
+
+Each returns, and shows with its figure, a sentence that says what the picture shows: title, axes,
+marks and values. It is the picture's alt text, what a reader who cannot see it reads, and what the
+tests compare; measured values in it carry the ``~`` mark of ``helpers.units``.
+"""
+
+import base64
+import html
+import io
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from IPython.display import display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from helpers import units
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
+BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#8C8C8C"
+DOTS_PER_INCH = 144
+SCREEN = 2 / 3  # shown at 96 dots an inch, so that a dense screen stays sharp
+
+Unit = Callable[[float], str]
+
+
+def histogram(
+    samples: Sequence[float],
+    *,
+    title: str,
+    xlabel: str = "time of one call",
+    unit: Unit = units.seconds,
+    bins: int = 40,
+    ax: Axes | None = None,
+) -> str:
+    """How many of the ``samples`` (positive) fall in each of ``bins`` equal steps of a log axis."""
+    values = _numbers("samples", samples)
+    figure, ax = _canvas(ax, height=2.8)
+    low, high = min(values), max(values) * (1 + 1e-9)
+    ax.hist(values, bins=np.geomspace(low, high, bins + 1), color=BLUE)
+    median = statistics.median(values)
+    ax.axvline(median, color=RED, linewidth=1.5)
+    ax.annotate(
+        f"median {unit(median)}", (median, 1), (4, -4), xycoords=("data", "axes fraction"),
+        textcoords="offset points", va="top", color=RED,
+    )  # fmt: skip
+    ax.set(xscale="log", title=title, xlabel=f"{xlabel} (log scale)", ylabel="number of samples")
+    _tick_units(ax, unit)
+    marks = (
+        f"{len(values)} samples in {bins} bins: smallest {unit(low)}, median {unit(median)}, "
+        f"largest {unit(max(values))}"
+    )
+    return _finish(figure, ax, "Histogram", marks)
+
+
+def bars(
+    values: Mapping[str, float],
+    *,
+    title: str,
+    xlabel: str,
+    unit: Unit = units.seconds,
+    log: bool = True,
+    ax: Axes | None = None,
+) -> str:
+    """One horizontal bar per entry of ``values`` (positive), first on top, with its value."""
+    lengths = _numbers("values", list(values.values()))
+    figure, ax = _canvas(ax, height=1.1 + 0.38 * len(lengths))
+    drawn = ax.barh(list(values), lengths, color=BLUE)
+    ax.bar_label(drawn, [unit(length) for length in lengths], padding=4)
+    ax.invert_yaxis()
+    if log:
+        ax.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
+    else:
+        ax.set_xlim(0, max(lengths) * 1.25)
+    ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
+    _tick_units(ax, unit)
+    marks = "; ".join(f"{key} {unit(length)}" for key, length in values.items())
+    return _finish(figure, ax, "Bar chart", f"{len(lengths)} bars: {marks}")
+
+
+def spread(
+    groups: Mapping[str, Sequence[float]],
+    *,
+    title: str,
+    xlabel: str,
+    unit: Unit = units.ratio,
+    reference: float | None = None,
+    ax: Axes | None = None,
+) -> str:
+    """Every sample of each group as a dot on a log axis, its middle half as a bar, its median.
+
+    ``reference`` draws a dashed line, such as at 1 where the samples are ratios.
+    """
+    if not groups:
+        raise ValueError("groups must hold at least one group of samples, but none came")
+    samples = {key: _numbers(f"groups[{key!r}]", group) for key, group in groups.items()}
+    figure, ax = _canvas(ax, height=1.3 + 0.55 * len(samples))
+    marks = []
+    for row, (key, values) in enumerate(samples.items()):
+        low, median, high = np.percentile(values, [25, 50, 75]).tolist()
+        jitter = np.random.default_rng(0).uniform(-0.28, 0.28, len(values))
+        ax.plot(values, row + jitter, ".", color=BLUE, alpha=0.45, markersize=5)
+        ax.plot([low, high], [row, row], color=ORANGE, linewidth=7, solid_capstyle="butt")
+        ax.plot([median], [row], "|", color=RED, markersize=22, markeredgewidth=2.5)
+        marks.append(
+            f"{key}: {len(values)} samples, median {unit(median)}, "
+            f"middle half {unit(low)} to {unit(high)}"
+        )
+    if reference is not None:
+        ax.axvline(reference, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+        marks.append(f"a dashed line at {reference:g}")
+    ax.set_yticks(range(len(samples)), list(samples))
+    ax.set(ylim=(len(samples) - 0.4, -0.6), xscale="log", title=title)
+    ax.set_xlabel(f"{xlabel} (log scale)")
+    _tick_units(ax, unit)
+    return _finish(figure, ax, "Strip chart", "; ".join(marks))
+
+
+def images(pictures: Mapping[str, Tensor], *, title: str) -> str:
+    """The ``pictures`` side by side: (1, H, W) in grey or (3, H, W) in colour.
+
+    Values outside [0, 1], as a convolution gives, are stretched to fit for display.
+    """
+    if not pictures:
+        raise ValueError("pictures must hold at least one picture, but none came")
+    figure = Figure(figsize=(2.6 * len(pictures), 2.9), layout="constrained", dpi=DOTS_PER_INCH)
+    marks = []
+    for column, (key, picture) in enumerate(pictures.items()):
+        if picture.dim() != 3 or picture.shape[0] not in (1, 3):
+            shape = tuple(picture.shape)
+            raise ValueError(f"pictures[{key!r}] must be (1, H, W) or (3, H, W), but {shape} came")
+        pixels = picture.detach().float()
+        if pixels.min() < 0 or pixels.max() > 1:
+            pixels = (pixels - pixels.min()) / (pixels.max() - pixels.min())
+        ax = figure.add_subplot(1, len(pictures), column + 1)
+        ax.imshow(pixels.permute(1, 2, 0).squeeze(-1).numpy(), cmap="gray")
+        ax.set(title=key, xticks=[], yticks=[])
+        marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
+    figure.suptitle(title)
+    description = f"{len(pictures)} pictures. Title: {title}. {'; '.join(marks)}."
+    show(figure, description)
+    return description
+
+
+def show(figure: Figure, description: str) -> None:
+    """Display ``figure`` with ``description`` as its alt text and as its text form.
+
+    As an HTML image, because JupyterLab gives a bare PNG output no alt text.
+    """
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
+    width = round(figure.get_figwidth() * DOTS_PER_INCH * SCREEN)
+    picture = base64.b64encode(buffer.getvalue()).decode("ascii")
+    tag = (
+        f'<img alt="{html.escape(description)}" width="{width}" '
+        f'src="data:image/png;base64,{picture}">'
+    )
+    display({"text/html": tag, "text/plain": description}, raw=True)
+
+
+def _canvas(ax: Axes | None, height: float) -> tuple[Figure | None, Axes]:
+    if ax is not None:
+        return None, ax
+    # Not through pyplot, whose notebook backend would show the figure a second time.
+    figure = Figure(figsize=(7.2, height), layout="constrained", dpi=DOTS_PER_INCH)
+    return figure, figure.add_subplot()
+
+
+def _finish(figure: Figure | None, ax: Axes, kind: str, marks: str) -> str:
+    ax.spines[["top", "right"]].set_visible(False)
+    axes = [f"x axis: {ax.get_xlabel()}"] + ([f"y axis: {ax.get_ylabel()}"] * bool(ax.get_ylabel()))
+    description = f"{kind}. Title: {ax.get_title()}. {'; '.join(axes)}. {marks}."
+    if figure is not None:
+        show(figure, description)
+    return description
+
+
+def _tick_units(ax: Axes, unit: Unit) -> None:
+    """Ticks in the unit of the values, without the mark: an axis is no measurement."""
+    ax.xaxis.set_major_formatter(lambda value, _: unit(value).lstrip("~") if value >= 0 else "")
+    ax.xaxis.set_minor_formatter("")
+
+
+def _numbers(argument: str, values: Sequence[float]) -> list[float]:
+    if len(values) == 0:
+        raise ValueError(f"{argument} must hold at least one value, but none came")
+    for value in values:
+        if not value > 0:  # NaN too
+            raise ValueError(f"{argument} must all be positive, for a log axis, but {value} came")
+    return [float(value) for value in values]

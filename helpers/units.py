@@ -1,0 +1,78 @@
+"""Printing what was measured.
+
+Every measured value is printed behind a tilde: ``~1.84 ms``. The mark tells the reader that theirs
+will differ, and tells the tests to compare all but the number and its SI prefix. Exact values
+(counts, shapes, sizes) are printed with plain f-strings and carry no mark. Units are decimal:
+1 kB is 1,000 bytes.
+"""
+
+import math
+from numbers import Real
+
+_PREFIXES = {-4: "p", -3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
+
+
+def seconds(value: float) -> str:
+    """A duration of ``value`` seconds, as ``~1.84 ms``; negative durations are refused."""
+    return _with_prefix(_checked("value", value, "a duration in seconds"), "s")
+
+
+def size(value: float) -> str:
+    """A measured size of ``value`` bytes, as ``~16.4 MB``."""
+    return _with_prefix(_checked("value", value, "a size in bytes"), "B")
+
+
+def rate(value: float, unit: str) -> str:
+    """``value`` of ``unit`` a second, as ``~86.2 GFLOP/s`` for ``unit="FLOP"``."""
+    return _with_prefix(_checked("value", value, f"a rate in {unit}/s"), f"{unit}/s")
+
+
+def ratio(value: float) -> str:
+    """How many times, as ``~12.3×``."""
+    return f"~{_three_digits(_checked('value', value, 'a ratio'))}×"
+
+
+def percent(fraction: float) -> str:
+    """A share given as a fraction, 0.47 as ``~47 %``."""
+    return f"~{_three_digits(100 * _checked('fraction', fraction, 'a fraction'))} %"
+
+
+def number(value: float) -> str:
+    """A plain number that depends on the machine, as ``~2`` or ``~3.14``; it may be negative."""
+    magnitude = abs(_checked("value", value, "a number", negative=True))
+    return f"~{'-' if value < 0 else ''}{_three_digits(magnitude)}"
+
+
+def name(text: str) -> str:
+    """A name that depends on the machine, as ``~[AMD EPYC]``."""
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, but a {type(text).__name__} came: {text!r}")
+    return f"~[{text}]"
+
+
+def _with_prefix(value: float, unit: str) -> str:
+    # 999.6 µs would print as "1000 µs": take the prefix of the value after rounding.
+    rounded = float(f"{value:.3g}")
+    group = min(max(math.floor(math.log10(rounded) / 3), -4), 5) if rounded else 0
+    return f"~{_three_digits(value / 1000.0**group)} {_PREFIXES[group]}{unit}"
+
+
+def _three_digits(value: float) -> str:
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.3g}")
+    if not 1e-4 <= rounded < 1e15:
+        return f"{value:.2e}"
+    decimals = max(0, 2 - math.floor(math.log10(rounded)))
+    return f"{rounded:,.{decimals}f}"
+
+
+def _checked(argument: str, value: float, expected: str, negative: bool = False) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(
+            f"{argument} must be {expected}, but a {type(value).__name__} came: {value!r}"
+        )
+    if not math.isfinite(value) or (value < 0 and not negative):
+        allowed = "finite" if negative else "finite and not negative"
+        raise ValueError(f"{argument} must be {expected}, {allowed}, but {value} came")
+    return float(value)

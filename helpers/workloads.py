@@ -1,0 +1,179 @@
+"""The workloads that every lesson measures: a photograph, one convolution written four ways, a
+small CNN around it, and a data set for it to learn.
+
+The four convolutions share one signature and one result: ``image`` (C_in, H, W) and ``kernel``
+(C_out, C_in, K, K), both float32, give (C_out, H, W). K is odd and the image is padded with zeros
+("same" padding), so height and width stay. Like every deep-learning library they do not flip the
+kernel: strictly, it is a cross-correlation.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor, nn
+
+
+def photograph(height: int = 64, width: int = 64, channels: int = 3) -> Tensor:
+    """The photograph that matplotlib ships, as float32 (channels, height, width) in [0, 1].
+
+    It shows Rear Admiral Grace Hopper, by James S. Davis, United States Navy, public domain
+    (matplotlib's ``grace_hopper.jpg``, 600 × 512 pixels). The largest centred part with the shape
+    asked for is resized. ``channels`` is 3 for colour and 1 for grey.
+    """
+    for argument, value in {"height": height, "width": width}.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{argument} must be a whole number of pixels, but {value!r} came")
+        if value < 1:
+            raise ValueError(f"{argument} must be at least 1 pixel, but {value} came")
+    if channels not in (1, 3):
+        raise ValueError(f"channels must be 1 (grey) or 3 (colour), but {channels!r} came")
+
+    # find_spec locates matplotlib without importing it: a workload should not load plots.
+    package = importlib.util.find_spec("matplotlib")
+    if package is None or package.origin is None:
+        raise FileNotFoundError("matplotlib, which ships the photograph, is not installed")
+    path = Path(package.origin).parent / "mpl-data" / "sample_data" / "grace_hopper.jpg"
+    with Image.open(path) as photo:
+        scale = min(photo.width / width, photo.height / height)
+        left = (photo.width - scale * width) / 2
+        top = (photo.height - scale * height) / 2
+        resized = photo.convert("RGB" if channels == 3 else "L").resize(
+            (width, height),
+            Image.Resampling.LANCZOS,
+            box=(left, top, left + scale * width, top + scale * height),
+        )
+    pixels = torch.from_numpy(np.array(resized, dtype=np.float32) / 255)
+    return pixels.reshape(height, width, channels).permute(2, 0, 1).contiguous()
+
+
+def conv2d_loops(image: Tensor, kernel: Tensor) -> Tensor:
+    """The definition, term by term, in plain Python over nested lists of floats.
+
+    Lists, because indexing a tensor element by element is some fifty times slower again: that
+    would be the price of the indexing, not of the loops.
+    """
+    c_in, height, width, c_out, k = _checked_shapes(image, kernel)
+    pixels, weights, reach = image.tolist(), kernel.tolist(), k // 2
+    output = [[[0.0] * width for _ in range(height)] for _ in range(c_out)]
+    for o in range(c_out):
+        for y in range(height):
+            for x in range(width):
+                total = 0.0
+                for i in range(c_in):
+                    for dy in range(max(0, reach - y), min(k, height + reach - y)):
+                        row = pixels[i][y + dy - reach]
+                        taps = weights[o][i][dy]
+                        for dx in range(max(0, reach - x), min(k, width + reach - x)):
+                            total += row[x + dx - reach] * taps[dx]
+                output[o][y][x] = total
+    return torch.tensor(output)
+
+
+def conv2d_numpy(image: Tensor, kernel: Tensor) -> Tensor:
+    """Loops over the kernel's entries only; NumPy multiplies a whole shifted image by each."""
+    c_in, height, width, c_out, k = _checked_shapes(image, kernel)
+    reach = k // 2
+    padded = np.pad(image.numpy(), ((0, 0), (reach, reach), (reach, reach)))
+    weights = kernel.numpy()
+    output = np.zeros((c_out, height, width), dtype=np.float32)
+    for o in range(c_out):
+        for i in range(c_in):
+            for dy in range(k):
+                for dx in range(k):
+                    shifted = padded[i, dy : dy + height, dx : dx + width]
+                    output[o] += weights[o, i, dy, dx] * shifted
+    return torch.from_numpy(output)
+
+
+def conv2d_im2col(image: Tensor, kernel: Tensor) -> Tensor:
+    """Copies every K × K neighbourhood into a column, then does one matrix product."""
+    _, height, width, c_out, k = _checked_shapes(image, kernel)
+    columns = F.unfold(image[None], kernel_size=k, padding=k // 2)[0]  # (C_in·K·K, H·W)
+    return (kernel.reshape(c_out, -1) @ columns).reshape(c_out, height, width)
+
+
+def conv2d_torch(image: Tensor, kernel: Tensor) -> Tensor:
+    """PyTorch's own convolution, which picks an algorithm for the processor."""
+    *_, k = _checked_shapes(image, kernel)
+    return F.conv2d(image[None], kernel, padding=k // 2)[0]
+
+
+def _checked_shapes(image: Tensor, kernel: Tensor) -> tuple[int, int, int, int, int]:
+    """C_in, H, W, C_out and K of two tensors that fit each other, or an error that says why not."""
+    for argument, value, shape in (
+        ("image", image, "(C_in, H, W)"),
+        ("kernel", kernel, "(C_out, C_in, K, K)"),
+    ):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{argument} must be a tensor, but a {type(value).__name__} came")
+        if value.dtype != torch.float32:
+            raise TypeError(f"{argument} must be torch.float32, but {value.dtype} came")
+        if value.dim() != shape.count(",") + 1 or 0 in value.shape:
+            came = _shape(value)
+            raise ValueError(f"{argument} must be {shape}, none of them 0, but {came} came")
+    c_out, c_in, k, k2 = kernel.shape
+    if k != k2 or k % 2 == 0:
+        raise ValueError(
+            f"kernel must be K × K with an odd K, so that it has a centre, but {k} × {k2} came"
+        )
+    if image.shape[0] != c_in:
+        raise ValueError(
+            f"kernel must have as many input channels as image has channels, {image.shape[0]}, "
+            f"but {_shape(kernel)} came"
+        )
+    return c_in, image.shape[1], image.shape[2], c_out, k
+
+
+def _shape(tensor: Tensor) -> str:
+    return str(tuple(tensor.shape))
+
+
+class SmallCNN(nn.Module):
+    """Two rounds of convolution, batch norm, ReLU and pooling, then a linear layer.
+
+    (N, 3, 32, 32) float32 in, (N, 10) logits out. 25,674 parameters.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 16, kernel_size=3, padding=1)
+        self.bn1 = nn.BatchNorm2d(16)
+        self.conv2 = nn.Conv2d(16, 32, kernel_size=3, padding=1)
+        self.bn2 = nn.BatchNorm2d(32)
+        self.relu = nn.ReLU()
+        self.pool = nn.MaxPool2d(2)
+        self.linear = nn.Linear(32 * 8 * 8, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        if images.dim() != 4 or tuple(images.shape[1:]) != (3, 32, 32):
+            raise ValueError(f"images must be (N, 3, 32, 32), but {_shape(images)} came")
+        x = self.pool(self.relu(self.bn1(self.conv1(images))))
+        x = self.pool(self.relu(self.bn2(self.conv2(x))))
+        return self.linear(x.flatten(1))
+
+
+def synthetic_cifar(count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """``count`` images (count, 3, 32, 32) float32 and their labels (count,) int64, in 10 classes.
+
+    The shape of CIFAR-10 without the download. Each class is a smooth pattern of its own, the same
+    for every ``seed``; an image is its class's pattern, shifted by up to three pixels, under noise
+    of twice its strength. Use two seeds for a training and a test set.
+    """
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"count must be a whole number of images, but {count!r} came")
+    if count < 1:
+        raise ValueError(f"count must be at least 1 image, but {count} came")
+    patterns = torch.randn(10, 3, 4, 4, generator=torch.Generator().manual_seed(2102208))
+    patterns = F.interpolate(patterns, size=(32, 32), mode="bicubic", align_corners=False)
+
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(10, (count,), generator=generator)
+    shifts = torch.randint(-3, 4, (count, 2), generator=generator).tolist()
+    images = torch.stack(
+        [patterns[label].roll(shift, (1, 2)) for label, shift in zip(labels, shifts, strict=True)]
+    )
+    return images + 2 * torch.randn(images.shape, generator=generator), labels

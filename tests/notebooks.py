@@ -1,0 +1,87 @@
+"""Where the notebooks are, what a canonical one looks like, and how its outputs are compared."""
+
+import re
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbval.plugin import get_sanitize_patterns
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+SANITIZE = ROOT / "tests" / "nbval_sanitize.cfg"
+
+# The same for a refresh and for a test, so that both see the same output:
+# - the GPU is hidden, because most readers and every test machine have none;
+# - ipykernel catches what C code writes to stderr unless pytest's variable is set.
+KERNEL_ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "PYTEST_CURRENT_TEST": "notebooks"}
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def all_of_them() -> list[Path]:
+    """Every notebook that is executed; generated exercises are incomplete on purpose."""
+    return sorted(
+        path
+        for path in NOTEBOOKS.rglob("*.ipynb")
+        if ".ipynb_checkpoints" not in path.parts and "exercises" not in path.parts
+    )
+
+
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def as_text(notebook: NotebookNode) -> str:
+    """The file's content, as JupyterLab writes it."""
+    return nbformat.writes(notebook) + "\n"
+
+
+def canonical(notebook: NotebookNode) -> NotebookNode:
+    """A copy without what an editor or an execution leaves: times, widget state, folded cells."""
+    clean = nbformat.from_dict(notebook)
+    clean.metadata = nbformat.from_dict(METADATA)
+    clean.nbformat, clean.nbformat_minor = 4, 5
+    for cell in clean.cells:
+        kept = {key: cell.metadata[key] for key in ("slideshow", "tags") if cell.metadata.get(key)}
+        cell.metadata = nbformat.from_dict(kept)
+        if cell.cell_type == "code":
+            cell.outputs = _joined(cell.outputs)
+    return clean
+
+
+def sanitised(text: str) -> str:
+    """``text`` as nbval compares it."""
+    for regex, replacement in get_sanitize_patterns(SANITIZE.read_text(encoding="utf-8")):
+        text = re.sub(regex, replacement, text)
+    return text
+
+
+def texts(outputs: list[NotebookNode]) -> list[tuple[str, str]]:
+    """(kind, text) of everything in ``outputs`` that nbval compares, in order."""
+    found = []
+    for output in outputs:
+        if output.output_type == "stream":
+            found.append((output.name, output.text))
+        elif output.output_type == "error":
+            found.append(("error", f"{output.ename}: {output.evalue}"))
+        else:
+            kinds = sorted(set(output.data) - {"image/png", "image/jpeg"})
+            found += [(kind, str(output.data[kind])) for kind in kinds]
+    return found
+
+
+def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Consecutive pieces of one stream as one output: where it was cut is an accident of timing."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        if output.output_type == "stream" and joined:
+            last = joined[-1]
+            if last.output_type == "stream" and last.name == output.name:
+                last.text += output.text
+                continue
+        joined.append(output)
+    return joined
