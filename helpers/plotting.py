@@ -36,7 +36,10 @@ def histogram(
     bins: int = 40,
     ax: Axes | None = None,
 ) -> str:
-    """How many of the ``samples`` (positive) fall in each of ``bins`` equal steps of a log axis."""
+    """How many of the ``samples`` (positive) fall in each of ``bins`` equal steps of a log axis.
+
+    The counts have a log axis too, so that a single outlier shows.
+    """
     values = _numbers("samples", samples)
     figure, ax = _canvas(ax, height=2.8)
     low, high = min(values), max(values) * (1 + 1e-9)
@@ -47,7 +50,8 @@ def histogram(
         f"median {unit(median)}", (median, 1), (4, -4), xycoords=("data", "axes fraction"),
         textcoords="offset points", va="top", color=RED,
     )  # fmt: skip
-    ax.set(xscale="log", title=title, xlabel=f"{xlabel} (log scale)", ylabel="number of samples")
+    ax.set(xscale="log", yscale="log", ylim=(0.7, None), title=title)
+    ax.set(xlabel=f"{xlabel} (log scale)", ylabel="number of samples (log scale)")
     _tick_units(ax, unit)
     marks = (
         f"{len(values)} samples in {bins} bins: smallest {unit(low)}, median {unit(median)}, "

@@ -7,7 +7,7 @@ will differ, and tells the tests to compare all but the number and its SI prefix
 """
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 
 _PREFIXES = {-4: "p", -3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
 
@@ -38,8 +38,13 @@ def percent(fraction: float) -> str:
 
 
 def number(value: float) -> str:
-    """A plain number that depends on the machine, as ``~2`` or ``~3.14``; it may be negative."""
+    """A plain number that depends on the machine, 2 as ``~2`` and 3.14159 as ``~3.14``.
+
+    It may be negative.
+    """
     magnitude = abs(_checked("value", value, "a number", negative=True))
+    if isinstance(value, Integral):
+        return f"~{int(value):,}"
     return f"~{'-' if value < 0 else ''}{_three_digits(magnitude)}"
 
 
