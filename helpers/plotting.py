@@ -1,8 +1,9 @@
-"""The pictures. Each function draws on ``ax``, or on a figure of its own, which it then shows.
+"""The pictures. Each function draws a figure of its own and shows it, or draws on a given ``ax``.
 
-Each returns, and shows with its figure, a sentence that says what the picture shows: title, axes,
-marks and values. It is the picture's alt text, what a reader who cannot see it reads, and what the
-tests compare; measured values in it carry the ``~`` mark of ``helpers.units``.
+With every picture goes a sentence that says what it shows: title, axes, marks and values. It is
+the picture's alt text, what a reader who cannot see it reads, and what the tests compare; measured
+values in it carry the ``~`` mark of ``helpers.units``. A function that was given an ``ax`` shows
+nothing and returns that sentence, for the caller to put together with others and ``show``.
 """
 
 import base64
@@ -35,7 +36,7 @@ def histogram(
     unit: Unit = units.seconds,
     bins: int = 40,
     ax: Axes | None = None,
-) -> str:
+) -> str | None:
     """How many of the ``samples`` (positive) fall in each of ``bins`` equal steps of a log axis.
 
     The counts have a log axis too, so that a single outlier shows.
@@ -68,7 +69,7 @@ def bars(
     unit: Unit = units.seconds,
     log: bool = True,
     ax: Axes | None = None,
-) -> str:
+) -> str | None:
     """One horizontal bar per entry of ``values`` (positive), first on top, with its value."""
     lengths = _numbers("values", list(values.values()))
     figure, ax = _canvas(ax, height=1.1 + 0.38 * len(lengths))
@@ -93,7 +94,7 @@ def spread(
     unit: Unit = units.ratio,
     reference: float | None = None,
     ax: Axes | None = None,
-) -> str:
+) -> str | None:
     """Every sample of each group as a dot on a log axis, its middle half as a bar, its median.
 
     ``reference`` draws a dashed line, such as at 1 where the samples are ratios.
@@ -123,7 +124,7 @@ def spread(
     return _finish(figure, ax, "Strip chart", "; ".join(marks))
 
 
-def images(pictures: Mapping[str, Tensor], *, title: str) -> str:
+def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
     """The ``pictures`` side by side: (1, H, W) in grey or (3, H, W) in colour.
 
     Values outside [0, 1], as a convolution gives, are stretched to fit for display.
@@ -144,9 +145,7 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> str:
         ax.set(title=key, xticks=[], yticks=[])
         marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
     figure.suptitle(title)
-    description = f"{len(pictures)} pictures. Title: {title}. {'; '.join(marks)}."
-    show(figure, description)
-    return description
+    show(figure, f"{len(pictures)} pictures. Title: {title}. {'; '.join(marks)}.")
 
 
 def show(figure: Figure, description: str) -> None:
@@ -173,13 +172,14 @@ def _canvas(ax: Axes | None, height: float) -> tuple[Figure | None, Axes]:
     return figure, figure.add_subplot()
 
 
-def _finish(figure: Figure | None, ax: Axes, kind: str, marks: str) -> str:
+def _finish(figure: Figure | None, ax: Axes, kind: str, marks: str) -> str | None:
     ax.spines[["top", "right"]].set_visible(False)
     axes = [f"x axis: {ax.get_xlabel()}"] + ([f"y axis: {ax.get_ylabel()}"] * bool(ax.get_ylabel()))
     description = f"{kind}. Title: {ax.get_title()}. {'; '.join(axes)}. {marks}."
-    if figure is not None:
-        show(figure, description)
-    return description
+    if figure is None:
+        return description
+    show(figure, description)
+    return None
 
 
 def _tick_units(ax: Axes, unit: Unit) -> None:
