@@ -23,8 +23,14 @@ def size(value: float) -> str:
 
 
 def rate(value: float, unit: str) -> str:
-    """``value`` of ``unit`` a second, as ``~86.2 GFLOP/s`` for ``unit="FLOP"``."""
-    return _with_prefix(_checked("value", value, f"a rate in {unit}/s"), f"{unit}/s")
+    """``value`` of ``unit`` a second: ``~86.2 GFLOP/s``, ``~35.1 GB/s``, ``~12,300 images/s``.
+
+    FLOP, MAC and B (bytes) take an SI prefix, things that are counted do not.
+    """
+    checked = _checked("value", value, f"a rate in {unit}/s")
+    if unit in ("FLOP", "MAC", "B"):
+        return _with_prefix(checked, f"{unit}/s")
+    return f"~{_three_digits(checked)} {unit}/s"
 
 
 def ratio(value: float) -> str:

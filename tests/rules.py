@@ -1,0 +1,228 @@
+"""The rules of a notebook that a program can check, beyond what nbval compares.
+
+Each rule takes a notebook and its path, and yields one complaint for each place that breaks it.
+"""
+
+import ast
+import getpass
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from IPython.core.inputtransformer2 import TransformerManager
+from nbformat import NotebookNode
+
+from tests import notebooks
+
+LONGEST_CELL = 25
+IGNORED = "nbval-ignore-output"
+# Tags and comments that would take a cell out of the strict comparison without a trace.
+LOOPHOLES = re.compile(r"#\s*(PYTEST_VALIDATE_|NBVAL_)|nbval-(skip|raises)|raises-exception")
+
+
+def every_code_cell_was_run(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """nbval never compares a cell without an execution count."""
+    for cell in _code(notebook):
+        if cell.execution_count is None:
+            yield f"{cell.id}: never run; make refresh"
+
+
+def execution_counts_run_from_1(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    counts = [cell.execution_count for cell in _code(notebook)]
+    if None not in counts and counts != list(range(1, len(counts) + 1)):
+        yield f"the execution counts are {counts}, not 1 to {len(counts)}; make refresh"
+
+
+def nothing_escapes_the_comparison(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """An ignored output is followed by a claim, and no other loophole of nbval is used."""
+    code = _code(notebook)
+    for cell, after in zip(code, [*code[1:], None], strict=True):
+        tags = cell.metadata.get("tags", [])
+        if LOOPHOLES.search(cell.source) or LOOPHOLES.search(" ".join(tags)):
+            yield f"{cell.id}: a marker that takes the cell out of the comparison"
+        if IGNORED in tags and (after is None or "claim(" not in after.source):
+            yield f"{cell.id}: tagged {IGNORED}, but the next code cell makes no claim"
+        if cell.source.rstrip().endswith(";"):
+            yield f"{cell.id}: ends in a semicolon, which nbval ignores: the value would be output"
+
+
+def no_stored_errors(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    for cell in _code(notebook):
+        for output in cell.outputs:
+            if output.output_type == "error":
+                yield f"{cell.id}: a stored {output.ename}; catch and print an error that is meant"
+
+
+def the_file_is_canonical(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Cell ids, one kernelspec, no times, no widget state: what make refresh writes."""
+    ids = [cell.get("id", "") for cell in notebook.cells]
+    if not all(re.fullmatch(r"[a-z][a-z0-9-]{2,40}", id_) for id_ in ids):
+        yield f"cell ids must be short lower-case names, but there are {[i for i in ids if not i]}"
+    if notebooks.as_text(notebooks.canonical(notebook)) != path.read_text(encoding="utf-8"):
+        yield "the file holds metadata of an editor or an execution; make refresh"
+
+
+def every_figure_has_alt_text(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    for cell in notebook.cells:
+        found = cell.source if cell.cell_type == "markdown" else ""
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            for kind in {"image/png", "image/jpeg", "image/svg+xml"} & set(data):
+                if not output.metadata.get(kind, {}).get("alt"):
+                    yield f"{cell.id}: an {kind} without alt text; show it with helpers.plotting"
+            found += data.get("text/html", "")
+        for tag in re.findall(r"<img\b[^>]*>", found):
+            if not re.search(r'\balt="[^"]{10,}"', tag):
+                yield f"{cell.id}: an <img> without alt text"
+        for alt in re.findall(r"!\[([^\]]*)\]\(", found):
+            if len(alt) < 10:
+                yield f"{cell.id}: a picture whose alt text is {alt!r}"
+
+
+def headings_nest(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """One title, and no level is skipped: JupyterLab's table of contents is the lesson's plan."""
+    level = 0
+    for mark, text in _headings(notebook):
+        if len(mark) > level + 1 or (len(mark) == 1) != (level == 0):
+            yield f"heading {mark} {text!r} does not follow level {level}"
+        level = len(mark)
+    if level == 0:
+        yield "there is no title"
+
+
+def links_lead_somewhere(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    anchors = {text.replace(" ", "-") for _, text in _headings(notebook)}
+    for cell in _markdown(notebook):
+        yield from (
+            f"{cell.id}: {complaint}" for complaint in dead_links(cell.source, path, anchors)
+        )
+
+
+def dead_links(text: str, path: Path, anchors: set[str]) -> Iterator[str]:
+    """The relative links of a Markdown ``text`` in the file at ``path`` that lead nowhere."""
+    text = re.sub(r"`[^`]*`", "", text)
+    targets = re.findall(r"\]\(<?([^)\s>]+)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
+    for target in targets:
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        if file and not (path.parent / file).exists():
+            yield f"a link to {target}, which does not exist"
+        if not file and anchor not in anchors:
+            yield f"a link to #{anchor}, but no heading is called so"
+
+
+def outputs_name_no_machine(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """No absolute path, user or host name of whoever ran the notebook last."""
+    roots = r"home|Users|root|tmp|work|opt|usr|var|private|mnt|srv|site-packages|\.venv"
+    absolute = re.compile(rf"(?<![\w.~<])/(?:{roots})/|\b[A-Za-z]:\\\w|/site-packages/|\.venv/")
+    names = {str(Path.home()), str(notebooks.ROOT)}
+    if getpass.getuser() not in ("root", "user", "runner"):
+        names.add(f"/{getpass.getuser()}/")
+    for cell in _code(notebook):
+        for _, text in notebooks.texts(cell.outputs):
+            text = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", text)
+            text = re.sub(r"\S*ipykernel_\d+[\\/]\d+\.py", "", text)
+            if found := absolute.search(text):
+                yield f"{cell.id}: an absolute path in an output: {text[found.start() :][:40]!r}"
+            elif any(name in text for name in names):
+                yield f"{cell.id}: a name of this machine in an output"
+
+
+def cells_are_short(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    for cell in _code(notebook):
+        lines = len(cell.source.splitlines())
+        if lines > LONGEST_CELL:
+            yield f"{cell.id}: {lines} lines; {LONGEST_CELL} at most"
+
+
+def the_mark_comes_from_units(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """A cell that writes ``~`` itself could hide an exact count from the comparison."""
+    for cell in _code(notebook):
+        for node in ast.walk(ast.parse(TransformerManager().transform_cell(cell.source))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and "~" in node.value:
+                yield f"{cell.id}: the string {node.value!r} holds a ~; print through helpers.units"
+
+
+def prose_holds_no_measurement(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    measured = re.compile(r"(?<![~\w.])\d+(?:\.\d+)? ?(?:ns|µs|us|ms|[kMG]FLOP/s|[kMG]B/s)\b")
+    for cell in _markdown(notebook):
+        if cell.metadata.get("slideshow", {}).get("slide_type") == "notes":
+            continue
+        for found in measured.findall(re.sub(r"`[^`]*`|https?://\S+", "", cell.source)):
+            yield f"{cell.id}: {found!r} will rot; say an order or a ratio that a claim confirms"
+
+
+def notes_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """What the instructor says is on no slide and does not trip up a student."""
+    for cell in _markdown(notebook):
+        notes = cell.metadata.get("slideshow", {}).get("slide_type") == "notes"
+        folded = cell.source.startswith("<details><summary>Instructor notes</summary>")
+        if notes != folded:
+            yield f"{cell.id}: instructor notes are a <details> cell with slide type notes"
+
+
+def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Title with number and question; four to seven sections that predict and check; a recap."""
+    number = re.match(r"(\d\d)_", path.name)
+    if not number:
+        return
+    cells = [cell for cell in notebook.cells if cell.cell_type != "raw"]
+    first = cells[0].source if cells else ""
+    if not re.match(rf"# {number[1]} · [^\n]*\?\n", first):
+        yield f"the title must read '# {number[1]} · Subject: question?'"
+    for part in ("You will be able to", "You need", "minutes", "Tools"):
+        if part not in first:
+            yield f"the first cell does not say {part!r}"
+    sections: list[tuple[str, str]] = []
+    for cell in cells:
+        heading = re.match(r"## (.+)", cell.source) if cell.cell_type == "markdown" else None
+        if heading:
+            sections.append((heading[1], ""))
+        if sections:
+            sections[-1] = (sections[-1][0], sections[-1][1] + "\n" + cell.source)
+    closing = [title for title, _ in sections if re.search("cannot|Recap", title)]
+    if len(closing) != 2 or not closing[-1].startswith("Recap"):
+        yield f"it must close with 'What … cannot tell you' and 'Recap', but has {closing}"
+    taught = [section for section in sections if section[0] not in closing]
+    if not 4 <= len(taught) <= 7:
+        yield f"it has {len(taught)} sections; four to seven"
+    for title, text in taught:
+        for part in ("**Predict.**", "**Read.**", "claim("):
+            if part not in text:
+                yield f"section {title!r} has no {part}"
+
+
+ALL = [
+    every_code_cell_was_run,
+    execution_counts_run_from_1,
+    nothing_escapes_the_comparison,
+    no_stored_errors,
+    the_file_is_canonical,
+    every_figure_has_alt_text,
+    headings_nest,
+    links_lead_somewhere,
+    outputs_name_no_machine,
+    cells_are_short,
+    the_mark_comes_from_units,
+    prose_holds_no_measurement,
+    notes_are_folded,
+    a_lesson_has_its_anatomy,
+]
+
+
+def _code(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _markdown(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+def _headings(notebook: NotebookNode) -> list[tuple[str, str]]:
+    found = []
+    for cell in _markdown(notebook):
+        text = re.sub(r"^```.*?^```", "", cell.source, flags=re.M | re.S)
+        found += re.findall(r"^(#{1,6}) +(.+?) *$", text, flags=re.M)
+    return [(mark, html.unescape(text)) for mark, text in found]

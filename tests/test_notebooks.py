@@ -1,0 +1,219 @@
+"""Every notebook keeps the rules, and every rule is shown to notice a notebook that breaks it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tests import notebooks, rules
+
+
+@pytest.mark.parametrize("path", notebooks.all_of_them(), ids=lambda path: path.name)
+@pytest.mark.parametrize("rule", rules.ALL, ids=lambda rule: rule.__name__)
+def test_rule(rule: Callable, path: Path) -> None:
+    complaints = list(rule(notebooks.read(path), path))
+    assert not complaints, "\n".join(complaints)
+
+
+def good() -> NotebookNode:
+    """The smallest lesson that breaks no rule."""
+    title = (
+        "# 01 · Adding: how much is it?\n\n**You will be able to** add. **You need** nothing. "
+        "**Time** 5 minutes. **Tools** none."
+    )
+    section = "**Predict.** How much?\n\n**Read.** Two."
+    cells = [new_markdown_cell(title, id="title")]
+    for number in range(1, 5):
+        cells += [
+            new_markdown_cell(f"## Sum {number}\n\n{section}", id=f"sum-{number}"),
+            new_code_cell(
+                'claim("one and one make two", total == 2, total=total)',
+                id=f"sum-{number}-check",
+                execution_count=number,
+                outputs=[new_output("stream", text="✓ one and one make two  (total = 2)\n")],
+            ),
+        ]
+    cells += [
+        new_markdown_cell("## What a sum cannot tell you", id="limits"),
+        new_markdown_cell("## Recap", id="recap"),
+    ]
+    return notebooks.canonical(new_notebook(cells=cells))
+
+
+def complaints_of(notebook: NotebookNode, folder: Path) -> dict[str, list[str]]:
+    path = folder / "01_adding.ipynb"
+    path.write_text(notebooks.as_text(notebook), encoding="utf-8")
+    found = {rule.__name__: list(rule(notebook, path)) for rule in rules.ALL}
+    return {name: complaints for name, complaints in found.items() if complaints}
+
+
+def test_a_good_notebook_breaks_no_rule(tmp_path: Path) -> None:
+    assert complaints_of(good(), tmp_path) == {}
+
+
+def cleared(notebook: NotebookNode) -> None:
+    for cell in notebook.cells[2::2]:
+        if cell.cell_type == "code":
+            cell.execution_count, cell.outputs = None, []
+
+
+def one_not_run(notebook: NotebookNode) -> None:
+    notebook.cells[2].execution_count = None
+
+
+def out_of_order(notebook: NotebookNode) -> None:
+    notebook.cells[2].execution_count, notebook.cells[4].execution_count = 2, 1
+
+
+def counts_with_a_gap(notebook: NotebookNode) -> None:
+    notebook.cells[8].execution_count = 5
+
+
+def ignored_without_claim(notebook: NotebookNode) -> None:
+    notebook.cells[2].metadata.tags = ["nbval-ignore-output"]
+    notebook.cells[4].source = "print(total)"
+
+
+def ignored_at_the_end(notebook: NotebookNode) -> None:
+    notebook.cells[8].metadata.tags = ["nbval-ignore-output"]
+
+
+def ignored_by_comment(notebook: NotebookNode) -> None:
+    notebook.cells[2].source += "\n# NBVAL_IGNORE_OUTPUT"
+
+
+def skipped(notebook: NotebookNode) -> None:
+    notebook.cells[2].metadata.tags = ["nbval-skip"]
+
+
+def semicolon(notebook: NotebookNode) -> None:
+    notebook.cells[2].source += ";"
+
+
+def stored_error(notebook: NotebookNode) -> None:
+    notebook.cells[2].outputs = [new_output("error", ename="ValueError", evalue="no")]
+
+
+def timestamps(notebook: NotebookNode) -> None:
+    notebook.cells[2].metadata["execution"] = {"shell.execute_reply": "2026-01-01T00:00:00Z"}
+
+
+def widget_state(notebook: NotebookNode) -> None:
+    notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}}}
+
+
+def other_kernel(notebook: NotebookNode) -> None:
+    notebook.metadata.kernelspec.name = "conda-env-mine"
+
+
+def random_id(notebook: NotebookNode) -> None:
+    notebook.cells[2].id = "8c7F3a"
+
+
+def bare_png(notebook: NotebookNode) -> None:
+    data = {"image/png": "iVBORw0KGgo=", "text/plain": "<Figure size 640x480>"}
+    notebook.cells[2].outputs = [new_output("display_data", data=data)]
+
+
+def html_picture(notebook: NotebookNode) -> None:
+    data = {"text/html": '<img src="data:image/png;base64,iVBORw0KGgo=">', "text/plain": ""}
+    notebook.cells[2].outputs = [new_output("display_data", data=data)]
+
+
+def drawing_without_alt(notebook: NotebookNode) -> None:
+    notebook.cells[1].source += "\n\n![](https://example.org/drawing.svg)"
+
+
+def skipped_heading(notebook: NotebookNode) -> None:
+    notebook.cells[1].source += "\n\n#### Too deep"
+
+
+def second_title(notebook: NotebookNode) -> None:
+    notebook.cells[1].source += "\n\n# Another"
+
+
+def dead_link(notebook: NotebookNode) -> None:
+    notebook.cells[1].source += "\n\nSee [the next](02_missing.ipynb)."
+
+
+def dead_anchor(notebook: NotebookNode) -> None:
+    notebook.cells[1].source += "\n\nSee [above](#Nowhere)."
+
+
+def prints(text: str) -> Callable[[NotebookNode], None]:
+    def change(notebook: NotebookNode) -> None:
+        notebook.cells[2].outputs = [new_output("stream", text=text)]
+
+    change.__name__ = f"prints {text}"
+    return change
+
+
+def long_cell(notebook: NotebookNode) -> None:
+    notebook.cells[2].source += "\ntotal += 0" * 25
+
+
+def own_mark(notebook: NotebookNode) -> None:
+    notebook.cells[2].source += '\nprint(f"~{total} FLOP")'
+
+
+def measured_prose(notebook: NotebookNode) -> None:
+    notebook.cells[1].source += "\n\nIt takes 3.2 ms."
+
+
+def open_notes(notebook: NotebookNode) -> None:
+    notebook.cells[1].metadata["slideshow"] = {"slide_type": "notes"}
+
+
+def no_prediction(notebook: NotebookNode) -> None:
+    notebook.cells[1].source = "## Sum 1\n\n**Read.** Two."
+
+
+def no_question(notebook: NotebookNode) -> None:
+    notebook.cells[0].source = notebook.cells[0].source.replace("how much is it?", "sums")
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (cleared, rules.every_code_cell_was_run),
+        (one_not_run, rules.every_code_cell_was_run),
+        (out_of_order, rules.execution_counts_run_from_1),
+        (counts_with_a_gap, rules.execution_counts_run_from_1),
+        (ignored_without_claim, rules.nothing_escapes_the_comparison),
+        (ignored_at_the_end, rules.nothing_escapes_the_comparison),
+        (ignored_by_comment, rules.nothing_escapes_the_comparison),
+        (skipped, rules.nothing_escapes_the_comparison),
+        (semicolon, rules.nothing_escapes_the_comparison),
+        (stored_error, rules.no_stored_errors),
+        (timestamps, rules.the_file_is_canonical),
+        (widget_state, rules.the_file_is_canonical),
+        (other_kernel, rules.the_file_is_canonical),
+        (random_id, rules.the_file_is_canonical),
+        (bare_png, rules.every_figure_has_alt_text),
+        (html_picture, rules.every_figure_has_alt_text),
+        (drawing_without_alt, rules.every_figure_has_alt_text),
+        (skipped_heading, rules.headings_nest),
+        (second_title, rules.headings_nest),
+        (dead_link, rules.links_lead_somewhere),
+        (dead_anchor, rules.links_lead_somewhere),
+        (prints("saved to /home/ada/x.json"), rules.outputs_name_no_machine),
+        (prints("saved to /tmp/tmpab12/x.json"), rules.outputs_name_no_machine),
+        (prints(r"saved to C:\Users\ada\x.json"), rules.outputs_name_no_machine),
+        (prints(f"read {notebooks.ROOT}"), rules.outputs_name_no_machine),
+        (prints(f"read {Path.home()}"), rules.outputs_name_no_machine),
+        (long_cell, rules.cells_are_short),
+        (own_mark, rules.the_mark_comes_from_units),
+        (measured_prose, rules.prose_holds_no_measurement),
+        (open_notes, rules.notes_are_folded),
+        (no_prediction, rules.a_lesson_has_its_anatomy),
+        (no_question, rules.a_lesson_has_its_anatomy),
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_rule_notices(change: Callable, rule: Callable, tmp_path: Path) -> None:
+    notebook = nbformat.from_dict(good())
+    change(notebook)
+    assert rule.__name__ in complaints_of(notebook, tmp_path)

@@ -1,0 +1,77 @@
+"""A refresh keeps what did not really change, and takes what did."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tests import notebooks, refresh
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A committed, executed notebook with a measured and an exact output."""
+    for name, value in notebooks.KERNEL_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    sources = {
+        "measured": "import time\nfrom helpers import units\nprint(units.number(time.time()))",
+        "exact": "print(1 + 1)",
+    }
+    cells = [new_code_cell(source, id=id_) for id_, source in sources.items()]
+    path = tmp_path / "lesson.ipynb"
+    (tmp_path / "helpers").mkdir()
+    (tmp_path / "helpers" / "plot.py").write_text("colour = 'blue'\n")
+    path.write_text(notebooks.as_text(notebooks.canonical(new_notebook(cells=cells))))
+    refresh.refresh(path)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "a lesson")
+    return path
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_nothing_changed(lesson: Path) -> None:
+    assert refresh.refresh(lesson) == 0
+    assert git(lesson.parent, "status", "--porcelain") == ""
+
+
+def test_a_changed_cell_and_a_wrong_output_are_taken(lesson: Path) -> None:
+    edit(lesson, "print(1 + 1)", "print(1 + 2)")
+    assert refresh.refresh(lesson) == 1
+    assert notebooks.read(lesson).cells[1].outputs[0].text == "3\n"
+
+
+def test_a_tampered_output_is_mended(lesson: Path) -> None:
+    edit(lesson, '"2\\n"', '"5\\n"')
+    assert refresh.refresh(lesson) == 1
+    assert git(lesson.parent, "status", "--porcelain") == ""
+
+
+def test_changed_helpers_refresh_everything(lesson: Path) -> None:
+    (lesson.parent / "helpers" / "plot.py").write_text("colour = 'red'\n")
+    assert refresh.refresh(lesson) == 2
+
+
+def test_a_failing_notebook_is_left_as_it_was(lesson: Path, capsys: pytest.CaptureFixture) -> None:
+    edit(lesson, "print(1 + 1)", "print(1 / 0)")
+    before = lesson.read_text(encoding="utf-8")
+    assert refresh.main([str(lesson)]) == 1
+    assert lesson.read_text(encoding="utf-8") == before
+    assert "left as it was, because a cell failed" in capsys.readouterr().out
+
+
+def test_a_missing_notebook_ends_in_a_sentence(capsys: pytest.CaptureFixture) -> None:
+    assert refresh.main(["no_such.ipynb"]) == 1
+    assert "there is no such notebook; give the path" in capsys.readouterr().out
