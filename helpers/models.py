@@ -1,0 +1,158 @@
+"""ResNet-50 and ViT-B/16 in plain ``torch.nn``, one idea for each class, to be read top to bottom.
+
+Both take (N, 3, H, W) float32 images and return (N, classes) logits. Shape by shape they are the
+published networks; only their weights are not trained. Build them under ``torch.device("meta")``
+to count without memory or arithmetic.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+@torch.fx.wrap  # torch.fx, which lesson 04 uses, records the call instead of looking inside
+def _checked(images: Tensor, height: int | str, width: int | str) -> Tensor:
+    """``images``, or an error that says which shape was expected."""
+    shape, expected = tuple(images.shape), (3, height, width)
+    fits = len(shape) == 4 and all(
+        isinstance(right, str) or came == right
+        for came, right in zip(shape[1:], expected, strict=True)
+    )
+    if not fits:
+        raise ValueError(f"images must be (N, 3, {height}, {width}), but {shape} came")
+    return images
+
+
+class Bottleneck(nn.Module):
+    """1 × 1 down to ``width`` channels, 3 × 3, 1 × 1 up to four times as many, plus the input.
+
+    (N, c_in, H, W) in, (N, 4 · width, H / stride, W / stride) out. He et al., "Deep residual
+    learning for image recognition", 2015. The stride is in the 3 × 3, as in today's
+    implementations; the paper has it in the first 1 × 1.
+    """
+
+    def __init__(self, c_in: int, width: int, stride: int) -> None:
+        super().__init__()
+        c_out = 4 * width
+        self.conv1 = nn.Conv2d(c_in, width, kernel_size=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, kernel_size=3, stride=stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, c_out, kernel_size=1, bias=False)
+        self.bn3 = nn.BatchNorm2d(c_out)
+        self.relu = nn.ReLU()
+        # The input can only be added to an output of the same shape.
+        self.shortcut = nn.Identity()
+        if stride != 1 or c_in != c_out:
+            resize = nn.Conv2d(c_in, c_out, kernel_size=1, stride=stride, bias=False)
+            self.shortcut = nn.Sequential(resize, nn.BatchNorm2d(c_out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        return self.relu(y + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    """A stem, four stages of 3, 4, 6 and 3 bottlenecks, and one linear layer.
+
+    25,557,032 parameters with 1000 classes; 4.089 billion MACs for one 224 × 224 image. Each stage
+    after the first halves the height and the width, and doubles the channels.
+    """
+
+    def __init__(self, classes: int = 1000) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, kernel_size=7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU()
+        self.pool = nn.MaxPool2d(kernel_size=3, stride=2, padding=1)
+        self.stage1 = _stage(64, 64, blocks=3, stride=1)
+        self.stage2 = _stage(256, 128, blocks=4, stride=2)
+        self.stage3 = _stage(512, 256, blocks=6, stride=2)
+        self.stage4 = _stage(1024, 512, blocks=3, stride=2)
+        self.mean = nn.AdaptiveAvgPool2d(1)
+        self.linear = nn.Linear(2048, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = _checked(images, "H", "W")
+        x = self.pool(self.relu(self.bn1(self.conv1(x))))
+        x = self.stage4(self.stage3(self.stage2(self.stage1(x))))
+        return self.linear(self.mean(x).flatten(1))
+
+
+def _stage(c_in: int, width: int, blocks: int, stride: int) -> nn.Sequential:
+    first = Bottleneck(c_in, width, stride)
+    return nn.Sequential(first, *(Bottleneck(4 * width, width, 1) for _ in range(blocks - 1)))
+
+
+class Attention(nn.Module):
+    """Every token looks at every token: softmax(Q Kᵀ / √d) V in each of ``heads`` heads.
+
+    (N, T, width) in and out.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        if width % heads:
+            raise ValueError(f"width must be a multiple of heads, {heads}, but {width} came")
+        self.heads = heads
+        self.to_qkv = nn.Linear(width, 3 * width)  # the three projections as one product
+        self.to_out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (
+            self.split_heads(q),
+            self.split_heads(k),
+            self.split_heads(v),
+        )  # (N, heads, T, width / heads)
+        mixed = F.scaled_dot_product_attention(q, k, v)
+        return self.to_out(mixed.transpose(1, 2).flatten(2))
+
+    def split_heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class EncoderBlock(nn.Module):
+    """Attention, then a small network for each token, each added to its normalised input."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width, eps=1e-6)
+        self.attention = Attention(width, heads)
+        self.norm2 = nn.LayerNorm(width, eps=1e-6)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class ViT_B_16(nn.Module):
+    """The image as 196 words of 16 × 16 pixels, twelve encoder blocks, and one linear layer.
+
+    86,567,656 parameters with 1000 classes; 17.564 billion MACs for one image, which must be
+    224 × 224. Dosovitskiy et al., "An image is worth 16x16 words", 2020.
+    """
+
+    def __init__(self, classes: int = 1000) -> None:
+        super().__init__()
+        width, heads, blocks, patch = 768, 12, 12, 16
+        tokens = (224 // patch) ** 2 + 1  # one more: the class token, which gathers the answer
+        self.patches = nn.Conv2d(3, width, kernel_size=patch, stride=patch)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.position = nn.Parameter(0.02 * torch.randn(1, tokens, width))
+        self.blocks = nn.Sequential(*(EncoderBlock(width, heads) for _ in range(blocks)))
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.linear = nn.Linear(width, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = _checked(images, 224, 224)
+        x = self.patches(x).flatten(2).transpose(1, 2)  # (N, 196, 768)
+        first = self.class_token.expand(x.shape[0], -1, -1)
+        x = torch.cat([first, x], dim=1) + self.position
+        x = self.norm(self.blocks(x))
+        return self.linear(x[:, 0])
