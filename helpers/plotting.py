@@ -374,8 +374,9 @@ def memory(
     for key, size in (expected or {}).items():
         ax.axhline(size, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2)
         ax.annotate(
-            key, (1, size), (0, 3), xycoords=("axes fraction", "data"),
+            key, (1, size), (0, 4), xycoords=("axes fraction", "data"),
             textcoords="offset points", ha="right",
+            bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1},
         )  # fmt: skip
         marks.append(f"a dashed line, {key}, at {units.size(size)}")
     if len(curves) > 1:
