@@ -1,6 +1,8 @@
 """Where the notebooks are, what a canonical one looks like, and how its outputs are compared."""
 
+import os
 import re
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -13,8 +15,15 @@ SANITIZE = ROOT / "tests" / "nbval_sanitize.cfg"
 
 # The same for a refresh and for a test, so that both see the same output:
 # - the GPU is hidden, because most readers and every test machine have none;
+# - nsys is hidden for the same reason; lesson 07 looks where this variable says;
 # - ipykernel catches what C code writes to stderr unless pytest's variable is set.
-KERNEL_ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "PYTEST_CURRENT_TEST": "notebooks"}
+KERNEL_ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "NSYS": "",
+    "PYTEST_CURRENT_TEST": "notebooks",
+}
+# The real nsys, for the tests that want it: found before the kernels' variable hides it.
+INSTALLED_NSYS = shutil.which(os.environ.get("NSYS") or "nsys")
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},

@@ -1,0 +1,167 @@
+"""Train SmallCNN on decoded photographs, with a mark around every phase: for nsys.
+
+Run it with ``nsys profile -t nvtx,osrt -s none python
+scripts/example_torch_profile.py``, or without nsys: the marks then cost next to
+nothing. A second thread decodes the next batch while the main thread trains.
+"""
+
+import argparse
+import json
+import queue
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from helpers import units, workloads
+
+try:
+    import nvtx
+except ModuleNotFoundError:  # macOS: nsys records nothing there either
+    nvtx = None
+
+cuda = torch.cuda.is_available()
+device = "cuda" if cuda else "cpu"
+
+
+@contextmanager
+def mark(name: str) -> Iterator[None]:
+    """Give a stretch of code a name that torch.profiler and nsys both show."""
+    with ExitStack() as stack:
+        stack.enter_context(record_function(name))
+        if cuda:
+            stack.enter_context(torch.cuda.nvtx.range(name))
+        elif nvtx is not None:  # one of the two: both would count every range twice
+            stack.enter_context(nvtx.annotate(name))
+        yield
+
+
+@contextmanager
+def capture() -> Iterator[None]:
+    """What ``-c cudaProfilerApi`` records, or ``-c nvtx -p capture``."""
+    if cuda:
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+    try:
+        with mark("capture"):
+            yield
+    finally:
+        if cuda:
+            torch.cuda.synchronize()
+            torch.cuda.profiler.stop()
+
+
+def load(batches: int, batch_size: int, shelf: queue.Queue) -> None:
+    """Put ``batches`` batches on the shelf, every image decoded from the file."""
+    labels = torch.arange(batch_size) % 10
+    for _ in range(batches):
+        with mark("decode"):
+            images = torch.stack(
+                [workloads.photograph(32, 32) for _ in range(batch_size)]
+            )
+        shelf.put((images, labels))
+
+
+def train_step(
+    model: nn.Module, optimiser: torch.optim.Optimizer, shelf: queue.Queue
+) -> float:
+    """Wait for a batch, learn from it; return how long that took in seconds."""
+    start = time.perf_counter()
+    with mark("step"):
+        with mark("input"):
+            images, labels = (tensor.to(device) for tensor in shelf.get())
+        with mark("forward"):
+            loss = F.cross_entropy(model(images), labels)
+        with mark("backward"):
+            loss.backward()
+        with mark("optimiser"):
+            optimiser.step()
+            optimiser.zero_grad()
+    if cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def bilinear(samples: int = 10, channels: int = 16, size: int = 64) -> Tensor:
+    """Resize to twice the height and width, then backward; return the gradient."""
+    images = torch.rand(
+        samples, channels, size, size, device=device, requires_grad=True
+    )
+    with mark("bilinear forward"):
+        larger = F.interpolate(
+            images, scale_factor=2, mode="bilinear", align_corners=False
+        )
+    with mark("bilinear backward"):
+        larger.sum().backward()
+    return images.grad
+
+
+def run(steps: int, warm_up: int, batch_size: int) -> list[float]:
+    """Train; return the time of every step after the warm-up, in seconds."""
+    torch.manual_seed(0)
+    model = workloads.SmallCNN().to(device)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    shelf: queue.Queue = queue.Queue(maxsize=1)
+    arguments = (warm_up + steps, batch_size, shelf)
+    loader = threading.Thread(target=load, args=arguments, daemon=True)
+    loader.start()
+    with mark("warm-up"):  # the same work, in the same shapes, as what is measured
+        for _ in range(warm_up):
+            train_step(model, optimiser, shelf)
+        bilinear()
+    with capture():
+        times = [train_step(model, optimiser, shelf) for _ in range(steps)]
+        bilinear()
+    loader.join()
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description="Train SmallCNN, with marks for a profiler."
+    )
+    parser.add_argument(
+        "--steps", type=int, default=8, help="to measure (default: 8)"
+    )
+    parser.add_argument(
+        "--warm-up", type=int, default=3, help="steps before (default: 3)"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, default=16, help="images (default: 16)"
+    )
+    parser.add_argument(
+        "--kineto", action="store_true", help="record with torch.profiler too"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="write times and Kineto's marks there"
+    )
+    options = parser.parse_args()
+    torch.set_num_threads(1)  # steady times: lesson 01 says why
+    cpu = [ProfilerActivity.CPU]
+    recorder = profile(activities=cpu) if options.kineto else nullcontext()
+    with recorder as kineto:
+        times = run(options.steps, options.warm_up, options.batch_size)
+    print(f"{len(times)} steps, median {units.seconds(statistics.median(times))}")
+    if options.json:
+        marks = (
+            [event for event in kineto.events() if event.is_user_annotation]
+            if kineto
+            else []
+        )
+        spans = [
+            [event.name, event.time_range.elapsed_us() / 1e6] for event in marks
+        ]
+        Path(options.json).write_text(
+            json.dumps({"steps": times, "kineto": spans}) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,384 @@
+"""Lesson 07 against the real tools: nsys and Slurm where they are, and what needs neither."""
+
+import ast
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests import notebooks, refresh
+
+LESSON = notebooks.NOTEBOOKS / "07_nsight.ipynb"
+SCRIPTS = notebooks.NOTEBOOKS / "scripts"
+RECORDINGS = notebooks.ROOT / "assets" / "recordings"
+TEMPLATES = sorted((notebooks.ROOT / "assets").glob("*/*.sbatch")) + sorted(
+    (notebooks.ROOT / "assets").glob("*/*.pbs")
+)
+NSYS = notebooks.INSTALLED_NSYS
+needs_nsys = pytest.mark.skipif(not NSYS, reason="nsys is neither on the PATH nor in $NSYS")
+SLURM = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "sinfo")
+
+
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def recorded(name: str) -> dict:
+    return json.loads((RECORDINGS / f"nsys_{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def recorder():
+    return load("record_nsys")
+
+
+@pytest.fixture
+def real_nsys(monkeypatch: pytest.MonkeyPatch, recorder) -> str:
+    """nsys as the recorder finds it, of the version that was recorded."""
+    monkeypatch.setenv("NSYS", NSYS)
+    here, then = recorder.version(NSYS), recorded("flags")["provenance"]["nsys"]
+    if here != then:
+        pytest.skip(f"nsys {then} was recorded, but nsys {here} is here")
+    return NSYS
+
+
+def source_of(name: str, text: str) -> str:
+    """The function ``name`` in a Python source, without its spacing, comments and annotations."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            node.returns = None
+            for argument in node.args.args:
+                argument.annotation = None
+            return ast.unparse(node)
+    raise AssertionError(f"no function {name}")
+
+
+@pytest.mark.parametrize("name", ["mark", "capture"])
+def test_the_script_and_the_lesson_mark_alike(name: str) -> None:
+    script = (SCRIPTS / "example_torch_profile.py").read_text(encoding="utf-8")
+    cells = [cell.source for cell in notebooks.read(LESSON).cells if cell.cell_type == "code"]
+    (cell,) = (source for source in cells if f"\ndef {name}(" in source)
+    assert source_of(name, script) == source_of(name, cell)
+
+
+def test_the_script_runs_without_any_tool(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    words = [sys.executable, SCRIPTS / "example_torch_profile.py", "--steps", "2", "--json", out]
+    words += ["--warm-up", "1", "--batch-size", "2", "--kineto"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("2 steps, median ~")
+    seen = json.loads(out.read_text())
+    names = [name for name, _ in seen["kineto"] if "#" not in name]
+    step = ["step", "input", "forward", "backward", "optimiser"]
+    resize = ["bilinear forward", "bilinear backward"]
+    assert names == ["warm-up", *step, *resize, "capture", *step, *step, *resize]
+    assert len(seen["steps"]) == 2
+
+
+def test_the_recording_knows_every_flag_and_command_of_the_recorder(recorder) -> None:
+    flags = recorded("flags")
+    assert list(flags["nsys"]) == recorder.NSYS_FLAGS
+    assert list(flags["ncu"]["flags"]) == recorder.NCU_FLAGS
+    assert [command["line"] for command in flags["commands"]] == recorder.COMMANDS
+
+
+def test_every_flag_that_the_lesson_teaches_is_accepted_and_every_dead_one_refused() -> None:
+    tried = {flag: seen["accepted"] for flag, seen in recorded("flags")["nsys"].items()}
+    refused = {flag for flag, accepted in tried.items() if not accepted}
+    assert refused == {
+        "--stop-on-range-end=true", "--cudabacktrace-threshold=10000", "-s gpu",
+        "--pytorch=autograd-nvtx", "--python-functions-trace=functions.json",
+        "--discard-environment=true",
+    }  # fmt: skip
+    markdown = [c.source for c in notebooks.read(LESSON).cells if c.id == "clinic-table"]
+    (table,) = markdown
+    for row in table.splitlines()[4:]:
+        for words in row.split("|")[1].split("`")[1::2]:
+            same = words.replace("name", "report") if words.startswith("-o") else words
+            same = {"-c cudaProfilerApi": "--capture-range=cudaProfilerApi"}.get(same, same)
+            parts = ["-c nvtx", "-p capture"] if same.startswith("-c nvtx") else [same]
+            assert all(tried[part] for part in parts), words
+
+
+GPU_REPORT = """
+CREATE TABLE StringIds (id INTEGER, value TEXT);
+INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'relu');
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId, shortName);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
+  (0, 100000, 7, 1), (20000, 50000, 8, 2), (105000, 200000, 7, 1), (250000, 260000, 7, 2);
+CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, copyKind, bytes);
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (0, 10, 1, 64), (10, 40, 2, 64), (40, 45, 1, 8);
+"""
+
+
+def test_the_gpu_queries_count_kernels_copies_and_gaps() -> None:
+    (cell,) = (c.source for c in notebooks.read(LESSON).cells if c.id == "read-gpu-queries")
+    scope: dict = {}
+    exec(cell.split("\nfor ")[0], scope)
+    db = sqlite3.connect(":memory:")
+    db.executescript(GPU_REPORT)
+    kernels, copies, gaps = (db.execute(query).fetchall() for query in scope["gpu"].values())
+    assert kernels == [("gemm", 2, 195000), ("relu", 2, 40000)]
+    assert copies == [(2, 1, 30), (1, 2, 15)]
+    # 5 µs is too short to count, and the overlapping kernel on stream 8 makes no gap.
+    assert [row[1:] for row in gaps] == [(1, 50000)]
+
+
+def test_stripping_keeps_ranges_calls_and_their_names_only(recorder, tmp_path: Path) -> None:
+    source, target = tmp_path / "full.sqlite", tmp_path / "stripped.sqlite"
+    with sqlite3.connect(source) as db:
+        db.executescript("""
+            CREATE TABLE NVTX_EVENTS (start, end, eventType, textId, text);
+            INSERT INTO NVTX_EVENTS VALUES (5, 9, 59, 1, NULL), (0, 0, 75, 2, 'domain');
+            CREATE TABLE OSRT_API (start, end, nameId);
+            INSERT INTO OSRT_API VALUES (6, 7, 3);
+            CREATE TABLE StringIds (id, value);
+            INSERT INTO StringIds VALUES (1, 'step'), (2, 'secret'), (3, 'read'), (4, '/home/ada');
+            CREATE TABLE META_DATA_EXPORT (name, value);
+            INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_HOST', 'ada'),
+                                                ('EXPORT_SCHEMA_VERSION', '3.7.2');
+            CREATE TABLE PROCESSES (name);
+            INSERT INTO PROCESSES VALUES ('ada');""")
+    recorder.strip(source, target, {"device": "none"})
+    with sqlite3.connect(target) as db:
+        assert db.execute("SELECT value FROM StringIds").fetchall() == [("step",), ("read",)]
+        assert db.execute("SELECT count(*) FROM NVTX_EVENTS").fetchone() == (1,)
+        assert db.execute("SELECT name FROM META_DATA_EXPORT").fetchall() == [
+            ("EXPORT_SCHEMA_VERSION",)
+        ]
+    assert b"ada" not in target.read_bytes()
+    assert b"secret" not in target.read_bytes()
+
+
+# With the real nsys
+
+
+@needs_nsys
+def test_the_real_nsys_still_says_what_was_recorded(recorder, real_nsys, tmp_path) -> None:
+    (tmp_path / "work").mkdir()
+    recorder.record_flags(tmp_path, tmp_path / "work")
+    fresh, then = json.loads((tmp_path / "nsys_flags.json").read_text()), recorded("flags")
+    for part in ("nsys", "alone", "commands"):
+        assert fresh[part] == then[part]
+    if fresh.get("ncu", {}).get("version") == then["ncu"]["version"]:
+        assert fresh["ncu"] == then["ncu"]
+
+
+@needs_nsys
+def test_the_real_nsys_still_captures_as_recorded(recorder, real_nsys, tmp_path) -> None:
+    fresh = recorder.behaviour(tmp_path)
+    then = recorded("facts")
+    assert {name: then[name] for name in fresh} == fresh
+
+
+@needs_nsys
+def test_the_live_section_records_and_finds_its_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last section with nsys in sight: a real report, and the lesson's own queries."""
+    wanted = ("setup", "setup-recordings", "read-open", "read-view", "read-stats")
+    cells = [
+        cell
+        for cell in notebooks.read(LESSON).cells
+        if cell.cell_type == "code" and (cell.id in wanted or cell.id.startswith("own-"))
+    ]
+    cells = [cell for cell in cells if not cell.id.startswith("own-slurm")]
+    monkeypatch.setenv("NSYS", NSYS)
+    lesson = nbformat.v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
+    executed = refresh.execute(lesson, LESSON.parent)
+    printed = {cell.id: "".join(o.text for o in cell.outputs) for cell in executed.cells}
+    assert printed["own-record"] == "recorded on this computer: mine.sqlite\n"
+    assert "✓ every range is there as often as in the recording" in printed["own-query"]
+
+
+# On a cluster
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_bash_accepts_the_template(path: Path) -> None:
+    subprocess.run(["bash", "-n", path], check=True)
+
+
+def stub(folder: Path) -> Path:
+    """A folder with an nsys that runs the program and writes down what the real one would."""
+    path = folder / "bin" / "nsys"
+    path.parent.mkdir()
+    path.write_text("""#!/bin/bash
+[ "$1" = stats ] && { echo "Time (%),Range"; exit; }
+shift
+while [[ $1 == -* ]]; do
+  if [[ $1 == -o ]]; then name=$2; fi
+  if [[ $1 == *=* ]]; then shift; else shift 2; fi
+done
+while [[ $name =~ %q\\{([A-Z_]+)\\} ]]; do
+  variable=${BASH_REMATCH[1]}
+  name=${name/"%q{$variable}"/"${!variable}"}
+done
+"$@" && echo "$name" > "$name.nsys-rep"
+""")
+    path.chmod(0o755)
+    return path.parent
+
+
+def test_pbs_runs_the_program_under_nsys(tmp_path: Path) -> None:
+    template = notebooks.ROOT / "assets" / "pbs" / "profile.pbs"
+    environment = {
+        "PATH": f"{stub(tmp_path)}:{os.environ['PATH']}",
+        "PBS_O_WORKDIR": str(tmp_path),
+        "PBS_JOBID": "17.cluster",
+        "PROGRAM": "echo it ran",
+    }
+    words = ["bash", template]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "it ran\n"
+    assert (tmp_path / "profile-17-rank0.nsys-rep").exists()
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A real single-node Slurm of our own: (a folder for jobs, the environment of its commands)."""
+    search = f"{os.environ['PATH']}:/usr/sbin"
+    missing = [name for name in SLURM if not shutil.which(name, path=search)]
+    if missing:
+        pytest.skip(f"Slurm is not installed here: no {', '.join(missing)}")
+    if os.geteuid() != 0:
+        pytest.skip("slurmd starts jobs for its users, so this needs root")
+    # Under /tmp and short: munge's socket and its path have limits of their own.
+    with tempfile.TemporaryDirectory(prefix="slurm", dir="/tmp") as name:
+        folder = Path(name)
+        environment = {**os.environ, "PATH": search, "SLURM_CONF": f"{folder}/slurm.conf"}
+        daemons = []
+        try:
+            daemons = start_slurm(folder, environment)
+            yield folder, environment
+        finally:
+            for daemon in reversed(daemons):
+                daemon.terminate()
+                daemon.wait(timeout=20)
+
+
+def start_slurm(folder: Path, environment: dict[str, str]) -> list[subprocess.Popen]:
+    """munged, slurmctld and slurmd in the foreground, each below ``folder``."""
+    host = socket.gethostname().split(".")[0]
+    for name in ("state", "spool", "munge"):
+        (folder / name).mkdir()
+    key = folder / "munge" / "key"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o400)
+    folder.chmod(0o755)
+    sockets = [free_port(), free_port()]
+    (folder / "slurm.conf").write_text(f"""ClusterName=course
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmctldPort={sockets[0]}
+SlurmdPort={sockets[1]}
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SelectType=select/cons_res
+SelectTypeParameters=CR_Core
+SchedulerType=sched/builtin
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SlurmdParameters=config_overrides
+NodeName={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
+PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
+""")
+    munge = folder / "munge"
+    commands = [
+        ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={munge}/socket",
+         f"--pid-file={munge}/pid", f"--log-file={munge}/log", f"--seed-file={munge}/seed"],
+        ["slurmctld", "-D", "-c"],
+        ["slurmd", "-D"],
+    ]  # fmt: skip
+    daemons = []
+    for words in commands:
+        with (folder / f"{words[0]}.log").open("w") as log:
+            path = shutil.which(words[0], path=environment["PATH"])
+            daemons.append(
+                subprocess.Popen([path, *words[1:]], env=environment, stdout=log, stderr=log)
+            )
+        time.sleep(0.5)
+    deadline = time.monotonic() + 30
+    while "idle" not in (state := run(["sinfo", "-h", "-o", "%T"], environment)):
+        if time.monotonic() > deadline:
+            logs = "\n".join(path.read_text() for path in folder.glob("*.log"))
+            raise TimeoutError(f"the node is {state!r}, not idle:\n{logs}")
+        time.sleep(0.3)
+    return daemons
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run(words: list, environment: dict[str, str], folder: Path | None = None) -> str:
+    done = subprocess.run(
+        words, env=environment, cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    return done.stdout + done.stderr
+
+
+def submit(slurm: tuple[Path, dict[str, str]], template: str, *words: str) -> Path:
+    """Run a template to its end in a folder of its own; return the folder."""
+    cluster, environment = slurm
+    folder = Path(tempfile.mkdtemp(dir=cluster))
+    if NSYS:
+        tools = folder / "bin"
+        tools.mkdir()
+        (tools / "nsys").symlink_to(NSYS)
+    else:
+        tools = stub(folder)
+    environment = {**environment, "PATH": f"{tools}:{environment['PATH']}", "TRACE": "nvtx"}
+    path = notebooks.ROOT / "assets" / "slurm" / template
+    said = run(["sbatch", "--wait", *words[:1], path, *words[1:]], environment, folder)
+    logs = "\n".join(log.read_text() for log in folder.glob("*.log"))
+    assert "Submitted batch job" in said, said + logs
+    assert "error" not in logs.lower(), logs
+    return folder
+
+
+def test_slurm_writes_one_report_for_each_rank(slurm) -> None:
+    folder = submit(slurm, "profile.sbatch", "--ntasks=2", sys.executable, "-c", "print('ran')")
+    reports = sorted(path.name for path in folder.glob("*.nsys-rep"))
+    (job,) = {name.split("-")[1] for name in reports}
+    assert reports == [f"profile-{job}-rank0.nsys-rep", f"profile-{job}-rank1.nsys-rep"]
+    assert (folder / f"profile-{job}.log").read_text().count("ran\n") == 2
+
+
+def test_slurm_compares_batch_sizes(slurm) -> None:
+    program = "import sys, contextlib\ntry:\n import nvtx\nexcept ImportError: nvtx = None\n"
+    program += "mark = nvtx.annotate('step') if nvtx else contextlib.nullcontext()\n"
+    program += "with mark: print('batch', sys.argv[-1])"
+    folder = submit(slurm, "batch_sizes.sbatch", "--ntasks=1", sys.executable, "-c", program)
+    (log,) = folder.glob("*.log")
+    assert [line for line in log.read_text().splitlines() if line.startswith("batch")] == [
+        "batch 4",
+        "batch 512",
+    ]
+    tables = sorted(folder.glob("*.csv"))
+    assert [path.name.split("-")[-1] for path in tables] == ["4.csv", "512.csv"]
+    assert all("Range" in path.read_text() for path in tables)
