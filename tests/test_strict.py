@@ -16,7 +16,7 @@ from helpers import units
 from tests import notebooks, rules
 
 # Written apart from the sanitising, so that a slip in one shows against the other.
-MARKED = r"~\[[^\]\n]*\]|~-?[\d,]+(?:\.\d+)?(?:e[-+]?\d+)?"
+MARKED = r"~\[[^\]\n]*\]|~-?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?"
 NOT_COMPARED = re.compile(
     rf"data:image/png;base64,[A-Za-z0-9+/=]+|{MARKED}|0x[0-9a-fA-F]{{6,}}|ipykernel_\d+[\\/]\d+"
 )
@@ -104,6 +104,7 @@ def stream(text: str) -> list[NotebookNode]:
 def test_measured_values_are_equal_to_each_other(ours: str, theirs: str, compare) -> None:
     assert compare(stream(f"{'time':6}{ours:>16} end\n"), stream(f"{'time':6}{theirs:>16} end\n"))
     assert compare(stream(f"{ours:24}|\n"), stream(f"{theirs:24}|\n"))
+    assert compare(stream(f"(first = {ours}, last = 3)"), stream(f"(first = {theirs}, last = 3)"))
 
 
 @pytest.mark.parametrize(
