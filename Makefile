@@ -1,15 +1,18 @@
 # make lab       work through the course in JupyterLab      make test      re-execute and check it all
 # make refresh   re-execute the notebooks in place          make lint      style of code and notebooks
+# make recordings   record what the lessons show of a GPU, on a computer with one
 #
 # CPU=1 takes torch from PyTorch's CPU index: on Linux without an NVIDIA GPU it saves gigabytes.
 # PYTHON=python3.12 chooses the Python that .venv is made with.
+# OUT=folder chooses where the recordings go.
 
 PYTHON ?= python3
 BIN := .venv/bin
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 READY := .venv/ready
+OUT ?= assets/recordings/gpu
 
-.PHONY: lab test refresh lint
+.PHONY: lab test refresh lint recordings
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -24,6 +27,9 @@ refresh: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+recordings: $(READY)
+	$(BIN)/python notebooks/scripts/record_gpu.py $(OUT)
 
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(not (3, 11) <= v < (3, 14) and \

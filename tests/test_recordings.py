@@ -1,21 +1,17 @@
 """Every file in assets/recordings: provenance, size, and nothing of the machine it came from."""
 
-import getpass
-import json
-import os
+import gzip
 import re
-import socket
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from recording import common
 
 from tests import notebooks
 
 RECORDINGS = notebooks.ROOT / "assets" / "recordings"
 FILES = sorted(path for path in RECORDINGS.rglob("*") if path.is_file())
-EVERYWHERE = {"root", "user", "runner", "localhost", "nobody", "vm", "host", "test", "build"}
 # The tables that a stripped nsys report may keep: nothing with an environment or a process list.
 TABLES = re.compile(
     r"NVTX_EVENTS|OSRT_API|StringIds|META_DATA_EXPORT|PROVENANCE|CUPTI_ACTIVITY_KIND_\w+|ENUM_\w+"
@@ -24,52 +20,13 @@ TABLE_NAMES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 LARGEST = 1_000_000
 
 
-def strings(path: Path) -> Iterator[str]:
-    """Every text in a file: a database's bytes too, because a deleted row may still lie there."""
-    yield path.read_bytes().decode("utf-8", errors="replace")
+def provenance(path: Path) -> dict[str, str]:
+    """Where a file comes from, by its own word or by that of the .json beside it."""
     if path.suffix == ".sqlite":
         with sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True) as db:
-            for (table,) in db.execute(TABLE_NAMES).fetchall():
-                for row in db.execute(f'SELECT * FROM "{table}"'):
-                    yield from (value for value in row if isinstance(value, str))
-
-
-def leaks(text: str) -> Iterator[str]:
-    """What in ``text`` tells about a machine or its user."""
-    roots = "home|Users|root|tmp|work|opt|usr|var|private|mnt|srv|proc|lib|etc|scratch|nfs"
-    patterns = {
-        "an absolute path": rf"(?<![\w.~<:/])/(?:{roots})/[\w.-]"
-        r"|\b[A-Z]:\\\w|site-packages|\.venv/",
-        "an environment variable": r"\b(?:PATH|HOME|USER|LOGNAME|HOSTNAME|PWD|SHELL|LD_\w+"
-        r"|PYTHON\w+|\w*(?:SECRET|PASSWORD|API_KEY))\s*=",
-        "a process": r"\bkthreadd\b|\bsystemd\b|\bkworker\b|\bsshd\b|/sbin/init",
-        "an e-mail address": r"[\w.]+@[\w-]+\.\w{2,}",
-        "an address": r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?<!\d\.\d\.0)",
-    }
-    for kind, pattern in patterns.items():
-        for found in re.findall(pattern, text):
-            if kind != "an address" or is_address(found):
-                yield f"{kind}: {found!r}"
-    here = {getpass.getuser(), socket.gethostname(), socket.gethostname().split(".")[0]}
-    for name in here - EVERYWHERE:
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
-            yield f"a name of this machine: {name!r}"
-    for value in (str(Path.home()), str(notebooks.ROOT)):
-        if len(value) > 6 and value in text:
-            yield f"a path of this machine: {value!r}"
-    for key, value in os.environ.items():
-        if (
-            len(value) > 11
-            and not value.isdigit()
-            and re.search(r"[^\w. ]", value)
-            and value in text
-        ):
-            yield f"the value of {key}"
-
-
-def is_address(text: str) -> bool:
-    """Four small numbers can also be a version, such as 2023.4.4.54 or 2024.1.1.0."""
-    return all(int(part) < 256 for part in text.split("."))
+            return dict(db.execute("SELECT name, value FROM PROVENANCE"))
+    beside = path.with_name(path.name.split(".")[0] + ".json")
+    return common.load(beside)["provenance"]
 
 
 def test_there_are_recordings() -> None:
@@ -78,7 +35,7 @@ def test_there_are_recordings() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_it_holds_nothing_of_the_machine(path: Path) -> None:
-    assert [leak for text in strings(path) for leak in leaks(text)] == []
+    assert [leak for text in common.texts(path) for leak in common.leaks(text)] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -86,16 +43,20 @@ def test_it_is_small(path: Path) -> None:
     assert path.stat().st_size < LARGEST
 
 
+def test_all_of_them_are_small_enough_to_ship() -> None:
+    assert sum(path.stat().st_size for path in FILES) < 12_000_000
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_it_was_no_rehearsal(path: Path) -> None:
+    about = provenance(path)
+    assert "--rehearse" not in about["command"]
+    assert about.get("rehearsal", "false") == "false"
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_it_says_where_it_comes_from(path: Path) -> None:
-    if path.suffix == ".sqlite":
-        with sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True) as db:
-            about = dict(db.execute("SELECT name, value FROM PROVENANCE"))
-    elif path.suffix == ".json":
-        about = json.loads(path.read_text(encoding="utf-8"))["provenance"]
-    else:
-        beside = path.with_name(path.name.split(".")[0] + ".json")
-        about = json.loads(beside.read_text(encoding="utf-8"))["provenance"]
+    about = provenance(path)
     assert {"device", "date", "command"} <= set(about)
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", about["date"])
     assert all(about.values())
@@ -135,7 +96,7 @@ def test_a_report_keeps_only_the_tables_that_are_read(path: Path) -> None:
     ],
 )
 def test_a_leak_is_noticed(text: str) -> None:
-    assert list(leaks(text))
+    assert list(common.leaks(text))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +104,7 @@ def test_a_leak_is_noticed(text: str) -> None:
     ["notebooks/scripts/record_nsys.py", "nsys 2023.4.4.54", "and/or", "~12.3 ms", "-e NAME=value"],
 )
 def test_an_innocent_text_is_left_alone(text: str) -> None:
-    assert list(leaks(text)) == []
+    assert list(common.leaks(text)) == []
 
 
 def test_a_deleted_row_of_a_database_is_noticed(tmp_path: Path) -> None:
@@ -154,4 +115,10 @@ def test_a_deleted_row_of_a_database_is_noticed(tmp_path: Path) -> None:
         db.execute("INSERT INTO StringIds VALUES (1, '/home/ada/run.py')")
         db.commit()
         db.execute("DELETE FROM StringIds")
-    assert any(leak for text in strings(path) for leak in leaks(text))
+    assert any(leak for text in common.texts(path) for leak in common.leaks(text))
+
+
+def test_a_leak_in_a_packed_file_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceName": "/home/ada/trace.json"}'))
+    assert any(leak for text in common.texts(path) for leak in common.leaks(text))

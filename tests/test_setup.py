@@ -58,8 +58,9 @@ def imported(path: Path) -> set[str]:
 def test_everything_that_is_imported_is_pinned() -> None:
     pinned = {canonicalize_name(pin.name) for pin in PINS}
     distributions = importlib.metadata.packages_distributions()
-    ours = {"helpers", "tests", "conftest", "scripts"}  # notebooks/scripts, beside the notebooks
-    folders = [ROOT / "helpers", ROOT / "tests", ROOT / "notebooks" / "scripts"]
+    scripts = ROOT / "notebooks" / "scripts"
+    ours = {"helpers", "tests", "conftest", "scripts", *(path.stem for path in scripts.iterdir())}
+    folders = [ROOT / "helpers", ROOT / "tests", scripts]
     files = [path for folder in folders for path in folder.rglob("*.py")]
     for path in [*files, *notebooks.all_of_them()]:
         for module in imported(path) - ours - set(sys.stdlib_module_names):

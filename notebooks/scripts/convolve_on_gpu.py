@@ -4,6 +4,8 @@ Run it with ``python -m kernprof -lv convolve_on_gpu.py``, and once more with th
 environment variable CUDA_LAUNCH_BLOCKING=1. Lesson 05 compares the two tables.
 """
 
+import sys
+
 import torch
 import torch.nn.functional as F
 from line_profiler import profile
@@ -22,7 +24,7 @@ def convolve_and_sum(images: Tensor, weights: Tensor) -> float:
 def main() -> None:
     on_gpu = torch.cuda.is_available()
     device = torch.device("cuda" if on_gpu else "cpu")
-    count = 64 if on_gpu else 1
+    count = int(sys.argv[1]) if sys.argv[1:] else 64 if on_gpu else 1
     torch.manual_seed(0)
     images = torch.randn(count, 64, 56, 56, device=device)
     weights = torch.randn(64, 64, 3, 3, device=device) / 24

@@ -1,11 +1,12 @@
 """Record what lesson 07 reads: a real report, and what the real nsys says to flags.
 
-    python scripts/record_nsys.py FOLDER [report] [flags] [facts]
+    python scripts/record_nsys.py FOLDER [report] [flags] [facts] [traps]
 
 Writes nsys_cpu.sqlite and nsys_cpu.json (a report of example_torch_profile.py, and
-what torch.profiler saw in the same run), nsys_flags.json (which flags are accepted)
-and nsys_facts.json (what a recording keeps, costs and gives away). Needs nsys on
-the PATH or in $NSYS, and uses ncu from the PATH or $NCU for its flags.
+what torch.profiler saw in the same run), nsys_flags.json (which flags it accepts),
+nsys_facts.json (what a recording keeps, costs and gives away) and nsys_traps.json
+(forked workers, short calls). Needs nsys on the PATH or in $NSYS, and uses ncu from
+the PATH or $NCU for its flags.
 
 Run it as an ordinary user: as root, nsys sees other people's processes. Every tool
 is started with an empty environment, and of a report only the tables and rows that
@@ -13,22 +14,17 @@ the lesson reads are kept.
 """
 
 import argparse
-import csv
-import datetime
-import io
 import json
 import os
-import platform
 import re
-import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-SCRIPTS = Path(__file__).resolve().parent
-QUIET = ["-s", "none", "--cpuctxsw=none"]
+from recording import common
+from recording.common import SCRIPTS, run, save, tool, version
+from recording.nsight import QUIET, RANGE, record, rows_of, stats, strip
 
 # The commands of the documents that this lesson brings up to date, word for word.
 COMMANDS = [
@@ -85,6 +81,34 @@ with nvtx.annotate("parent"):
     subprocess.run([sys.executable, "-c", child], check=True)
 """
 
+# A range in the program, and one in a worker that it starts by the named method.
+WORKER = """
+import multiprocessing, sys, time, nvtx
+def work():
+    with nvtx.annotate("worker"):
+        time.sleep(0.3)
+if __name__ == "__main__":
+    with nvtx.annotate("program"):
+        worker = multiprocessing.get_context(sys.argv[1]).Process(target=work)
+        worker.start()
+        worker.join()
+"""
+LOADER = """
+import time, nvtx
+from torch.utils.data import DataLoader, Dataset
+class Numbers(Dataset):
+    def __len__(self):
+        return 8
+    def __getitem__(self, index):
+        with nvtx.annotate("worker"):
+            time.sleep(0.1)
+        return index
+if __name__ == "__main__":
+    with nvtx.annotate("program"):
+        list(DataLoader(Numbers(), num_workers=1))
+"""
+SHORT_CALLS = "import os\nfor _ in range(20_000): os.stat('.')"
+
 WORK = """
 import json, os, time
 
@@ -110,29 +134,6 @@ with open("times.json", "w") as file:
     json.dump(best, file)
 """
 
-# What a stripped report keeps, beside names in use. Everything else is dropped.
-TABLES = ["NVTX_EVENTS", "OSRT_API"]
-RANGE = 59  # NVTX_EVENTS.eventType of a range that was pushed and popped
-
-
-def tool(name: str) -> str | None:
-    """The path of ``name`` from $NSYS, $NCU or the PATH, or None."""
-    return shutil.which(os.environ.get(name.upper()) or name)
-
-
-def run(words: list[str], folder: Path, **environment: str) -> tuple[int, str]:
-    """Exit status and output of a command started with an empty environment."""
-    done = subprocess.run(
-        words,
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
-    return done.returncode, done.stdout
-
 
 def message(text: str, folder: Path) -> str:
     """What a tool printed, without progress bars, paths and numbers of this run."""
@@ -146,48 +147,9 @@ def message(text: str, folder: Path) -> str:
     return "\n".join(kept)
 
 
-def version(path: str) -> str:
-    text = subprocess.run(
-        [path, "--version"], capture_output=True, text=True
-    ).stdout
-    return re.search(r"[Vv]ersion (\d+\.\d+\.\d+[.\d]*)", text)[1]
-
-
 def provenance(command: str, **versions: str) -> dict[str, str]:
-    from helpers import machine
-
-    described = machine.describe()
-    return {
-        "device": f"{described['processor']}, no GPU",
-        "system": f"{platform.system()} {platform.machine()}",
-        "Python": platform.python_version(),
-        **versions,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": command,
-        "recorder": "notebooks/scripts/record_nsys.py",
-    }
-
-
-def save(path: Path, content: dict) -> None:
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8", newline="\n")
-
-
-def record(
-    flags: list[str], program: list[str], folder: Path, **environment: str
-) -> tuple[int, str, Path | None]:
-    """Run ``nsys profile``; return status, output and the exported report."""
-    nsys = tool("nsys")
-    report, database = folder / "r.nsys-rep", folder / "r.sqlite"
-    for old in (report, database):
-        old.unlink(missing_ok=True)
-    words = [nsys, "profile", *flags, "-f", "true", "-o", "r", *program]
-    status, text = run(words, folder, **environment)
-    if not report.exists():
-        return status, text, None
-    export = [nsys, "export", "-t", "sqlite", "-f", "true", "-o", database, report]
-    run([str(word) for word in export], folder)
-    return status, text, database
+    device = f"{common.processor()}, no GPU"
+    return common.provenance("record_nsys.py", device, command, **versions)
 
 
 def ranges(database: Path | None) -> dict[str, int] | None:
@@ -201,61 +163,6 @@ def ranges(database: Path | None) -> dict[str, int] | None:
             [RANGE],
         )
         return dict(rows.fetchall())
-
-
-def strip(source: Path, target: Path, about: dict[str, str]) -> None:
-    """Copy what the lesson reads into a new database, and nothing else."""
-    target.unlink(missing_ok=True)
-    old, new = sqlite3.connect(source), sqlite3.connect(target)
-    for table in [*TABLES, "StringIds", "META_DATA_EXPORT"]:
-        query = "SELECT sql FROM sqlite_master WHERE name = ?"
-        new.execute(old.execute(query, [table]).fetchone()[0])
-    strings: set[int] = set()
-    for table, column in {"NVTX_EVENTS": "textId", "OSRT_API": "nameId"}.items():
-        kept = f"WHERE eventType = {RANGE}" if table == "NVTX_EVENTS" else ""
-        cursor = old.execute(
-            f"SELECT * FROM {table} {kept} ORDER BY start, end DESC"
-        )
-        names = [name for name, *_ in cursor.description]
-        for row in cursor.fetchall():
-            marks = ", ".join("?" * len(row))
-            new.execute(f"INSERT INTO {table} VALUES ({marks})", row)
-            strings.add(row[names.index(column)])
-    for identity in sorted(strings - {None}):
-        query = "SELECT id, value FROM StringIds WHERE id = ?"
-        row = old.execute(query, [identity]).fetchone()
-        new.execute("INSERT INTO StringIds (id, value) VALUES (?, ?)", row)
-    schema = (
-        "SELECT name, value FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA%'"
-    )
-    insert = "INSERT INTO META_DATA_EXPORT (name, value) VALUES (?, ?)"
-    new.executemany(insert, old.execute(schema).fetchall())
-    new.execute("CREATE TABLE PROVENANCE (name TEXT PRIMARY KEY, value TEXT)")
-    new.executemany("INSERT INTO PROVENANCE VALUES (?, ?)", about.items())
-    new.commit()
-    new.execute("VACUUM")
-    new.close()
-
-
-def rows_of(database: Path) -> dict[str, int]:
-    """How many rows each table of a report holds; enumerations left out."""
-    with sqlite3.connect(database) as db:
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-        tables = [
-            name for (name,) in db.execute(query) if not name.startswith("ENUM")
-        ]
-        count = "SELECT count(*) FROM {}".format
-        return {table: db.execute(count(table)).fetchone()[0] for table in tables}
-
-
-def stats(database: Path, name: str, folder: Path) -> list[dict]:
-    """The rows of ``nsys stats``, as it computes them from the same report."""
-    words = [tool("nsys"), "stats", "-q", "-r", name, "-f", "csv", str(database)]
-    _, text = run(words, folder)
-    if "Time (%)" not in text:
-        raise RuntimeError(f"nsys stats printed no table, but: {text}")
-    text = text[text.index("Time (%)") :]
-    return list(csv.DictReader(io.StringIO(text)))
 
 
 def record_report(out: Path, folder: Path) -> None:
@@ -424,6 +331,56 @@ def record_facts(out: Path, folder: Path) -> None:
     save(out / "nsys_facts.json", found)
 
 
+def record_traps(out: Path, folder: Path) -> None:
+    """Which workers are followed, and which operating-system calls are kept."""
+    found = {
+        "provenance": provenance("nsys profile …", nsys=version(tool("nsys"))),
+        "workers": workers(folder),
+        "threshold": thresholds(folder),
+    }
+    save(out / "nsys_traps.json", found)
+
+
+def workers(folder: Path) -> dict[str, dict[str, list[str]]]:
+    """By start method: the ranges in the report, as usual and with forks traced."""
+    (folder / "worker.py").write_text(WORKER)
+    (folder / "loader.py").write_text(LOADER)
+    programs = {
+        **{name: ["worker.py", name] for name in ("spawn", "fork", "forkserver")},
+        "DataLoader": ["loader.py"],
+    }
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, program in programs.items():
+        found[name] = {}
+        for flag in ("", "--trace-fork-before-exec=true"):
+            flags = ["-t", "nvtx", *QUIET, *([flag] if flag else [])]
+            seen: set[str] = set()
+            for _ in range(3):  # on a busy computer nsys may come too late
+                _, _, report = record(flags, [sys.executable, *program], folder)
+                seen |= set(ranges(report) or {})
+                if "worker" in seen:
+                    break
+            found[name][flag] = sorted(seen)
+    return found
+
+
+def thresholds(folder: Path) -> dict[str, dict[str, int]]:
+    """How many calls are kept with and without a threshold, and how short."""
+    query = (
+        "SELECT count(*), coalesce(sum(end - start < 1000), 0), min(end - start)"
+        " FROM OSRT_API WHERE eventClass = 27"
+    )
+    found = {}
+    for flag in ("", "--osrt-threshold=0", "--osrt-threshold=1000"):
+        flags = ["-t", "osrt", *QUIET, *([flag] if flag else [])]
+        _, _, report = record(flags, [sys.executable, "-c", SHORT_CALLS], folder)
+        with sqlite3.connect(report) as db:
+            row = db.execute(query).fetchone()
+        names = ("calls", "shorter than 1000 ns", "shortest in ns")
+        found[flag] = dict(zip(names, row, strict=True))
+    return found
+
+
 SETTINGS = {
     "-t nvtx -s none": ["-t", "nvtx", *QUIET],
     "-t nvtx,osrt -s none --osrt-threshold=10000": [
@@ -466,7 +423,12 @@ def distortion(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    parts = {"report": record_report, "flags": record_flags, "facts": record_facts}
+    parts = {
+        "report": record_report,
+        "flags": record_flags,
+        "facts": record_facts,
+        "traps": record_traps,
+    }
     parser = argparse.ArgumentParser(description="Record what lesson 07 reads.")
     parser.add_argument("folder", type=Path, help="where the recordings go")
     parser.add_argument(

@@ -1,0 +1,184 @@
+"""Tools, provenance, and files that tell nothing of the machine they come from."""
+
+import contextlib
+import datetime
+import getpass
+import gzip
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SCRIPTS = Path(__file__).resolve().parent.parent
+ROOT = SCRIPTS.parent.parent
+
+# What a started program needs to find its libraries and the same GPU, and what changes its
+# arithmetic; nothing else of the environment.
+NEEDED = (
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "TMPDIR", "CUDA_HOME", "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "NVIDIA_TF32_OVERRIDE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
+)  # fmt: skip
+
+# Names that every second machine has: finding one of them gives nothing away.
+EVERYWHERE = {"root", "user", "runner", "localhost", "nobody", "vm", "host", "test"}
+EVERYWHERE |= {"build", "gpu", "cuda", "torch", "pytorch", "python", "nvidia", "container"}
+
+
+def tools(name: str) -> list[str]:
+    """Every nsys or ncu here: of $NSYS or $NCU, the PATH, and NVIDIA's folders, in this order."""
+    named = os.environ.get(name.upper())
+    found = [shutil.which(named or name)]
+    if named is None:  # else it was chosen, or hidden on purpose
+        places = {
+            "nsys": ["nsight-systems/*/bin/nsys", "nsight-compute/*/host/target-linux-x64/nsys"],
+            "ncu": ["nsight-compute/*/ncu"],
+        }
+        for pattern in places[name]:
+            found += map(str, sorted(Path("/opt/nvidia").glob(pattern), reverse=True))
+        found.append(shutil.which(f"/usr/local/cuda/bin/{name}"))
+    # absolute, because it is started in another folder
+    return list(dict.fromkeys(str(Path(path).absolute()) for path in found if path))
+
+
+def tool(name: str) -> str | None:
+    """The first of ``tools(name)``, or None."""
+    return next(iter(tools(name)), None)
+
+
+def run(
+    words: list[str | Path], folder: Path, timeout: float = 300, **environment: str
+) -> tuple[int, str]:
+    """Exit status and output of a command, started with almost nothing in its environment.
+
+    After ``timeout`` seconds it is ended, with what it started, and TimeoutExpired is raised.
+    """
+    needed = {name: os.environ[name] for name in NEEDED if name in os.environ}
+    process = subprocess.Popen(
+        [str(word) for word in words],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **needed, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=timeout)
+    except BaseException:
+        end(process)
+        raise
+    return process.returncode, said
+
+
+def end(process: subprocess.Popen) -> None:
+    """Kill a process and everything in its session."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def version(path: str) -> str:
+    """What ``path --version`` says, as four or so numbers with dots."""
+    text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+    return re.search(r"[Vv]ersion (\d+\.\d+\.\d+[.\d]*)", text)[1]
+
+
+def provenance(recorder: str, device: str, command: str, **more: str | int) -> dict[str, str | int]:
+    """Where a recording comes from; the lessons' captions name the ``device``."""
+    return {
+        "device": device,
+        "system": f"{platform.system()} {platform.machine()}",
+        "Python": platform.python_version(),
+        **more,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": command,
+        "recorder": f"notebooks/scripts/{recorder}",
+    }
+
+
+def processor() -> str:
+    """The processor's name; its kind where psutil, which helpers needs, is missing."""
+    try:
+        from helpers import machine
+    except ModuleNotFoundError:
+        return platform.machine()
+    return str(machine.describe()["processor"])
+
+
+def save(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON for people to read, or on one line and packed if it ends in .gz."""
+    if path.suffix == ".gz":
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        # no time and no name in the header: the same content gives the same bytes
+        path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    else:
+        text = json.dumps(content, indent=1, ensure_ascii=False)
+        path.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What ``save`` wrote."""
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+
+
+def texts(path: Path) -> Iterator[str]:
+    """Every text in a file: a database's bytes too, as a deleted row may be there."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
+    yield data.decode("utf-8", errors="replace")
+    if path.suffix == ".sqlite":
+        with sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True) as db:
+            names = "SELECT name FROM sqlite_master WHERE type = 'table'"
+            for (table,) in db.execute(names).fetchall():
+                for row in db.execute(f'SELECT * FROM "{table}"'):
+                    yield from (value for value in row if isinstance(value, str))
+
+
+def leaks(text: str) -> Iterator[str]:
+    """What in ``text`` tells about a machine or its user."""
+    roots = "home|Users|root|tmp|work|opt|usr|var|private|mnt|srv|proc|lib|etc|scratch|nfs"
+    patterns = {
+        "an absolute path": rf"(?<![\w.~<:/])/(?:{roots})/[\w.-]"
+        r"|\b[A-Z]:\\\w|site-packages|\.venv/",
+        "an environment variable": r"\b(?:PATH|HOME|USER|LOGNAME|HOSTNAME|PWD|SHELL"
+        r"|LD_\w+|PYTHON\w+|\w*(?:SECRET|PASSWORD|API_KEY))\s*=",
+        "a process": r"\bkthreadd\b|\bsystemd\b|\bkworker\b|\bsshd\b|/sbin/init",
+        "an e-mail address": r"[\w.]+@[\w-]+\.\w{2,}",
+        "an address": r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?<!\d\.\d\.0)",
+    }
+    for kind, pattern in patterns.items():
+        for found in re.findall(pattern, text):
+            if kind != "an address" or is_address(found):
+                yield f"{kind}: {found!r}"
+    host = socket.gethostname()
+    for name in {getpass.getuser(), host, host.split(".")[0]} - EVERYWHERE:
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+            yield f"a name of this machine: {name!r}"
+    for value in (str(Path.home()), str(ROOT)):
+        if len(value) > 6 and value in text:
+            yield f"a path of this machine: {value!r}"
+    for key, value in os.environ.items():
+        # A version such as 2.11.0+cu130 may be in a variable; it tells nothing.
+        telling = len(value) > 20 or (len(value) > 11 and re.search(r"[/@:\\]", value))
+        if telling and re.search(r"[^\w. ]", value) and value in text:
+            yield f"the value of {key}"
+
+
+def is_address(text: str) -> bool:
+    """Whether four numbers can be one; a version such as 2023.4.4.54 can, too."""
+    return all(int(part) < 256 for part in text.split("."))
