@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator
 from torch import Tensor
 
 from helpers import units
@@ -350,38 +351,43 @@ def memory(
     *,
     title: str,
     xlabel: str = "time",
+    ylabel: str = "bytes in use",
     xunit: Unit = units.seconds,
     expected: Mapping[str, float] | None = None,
+    where: str = "post",
     ax: Axes | None = None,
 ) -> str | None:
     """How many bytes were in use: a line per entry of ``curves``, which holds until it changes.
 
     A curve is a sequence of (x, bytes), at least two, with x increasing; x is in seconds, or in
-    whatever ``xunit`` prints. ``expected`` names sizes, each drawn as a dashed line.
+    whatever ``xunit`` prints. A size holds until the next x (``where="post"``), or has held since
+    the last (``"pre"``). ``expected`` names sizes, each drawn as a dashed line. What lies above the
+    picture says which line is which, so that nothing covers a curve.
     """
     if not curves:
         raise ValueError("curves must hold at least one curve, but none came")
+    if where not in ("post", "pre"):
+        raise ValueError(f"where must be 'post' or 'pre', but {where!r} came")
     figure, ax = _canvas(ax, height=3.0)
     marks = []
     for index, (key, points) in enumerate(curves.items()):
         _check_curve(f"curves[{key!r}]", points)
         xs, sizes = zip(*points, strict=True)
         colour, dashes = ((BLUE, "-"), (RED, "--"), (GREEN, ":"))[index % 3]
-        ax.step(xs, sizes, where="post", color=colour, linestyle=dashes, linewidth=1.8, label=key)
-        ax.fill_between(xs, sizes, step="post", color=colour, alpha=0.12)
+        ax.step(xs, sizes, where=where, color=colour, linestyle=dashes, linewidth=1.8, label=key)
+        ax.fill_between(xs, sizes, step=where, color=colour, alpha=0.12)
         values = units.size(sizes[0]), units.size(max(sizes)), units.size(sizes[-1])
         marks.append(f"{key}: first {values[0]}, highest {values[1]}, last {values[2]}")
     for key, size in (expected or {}).items():
-        ax.axhline(size, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2)
-        ax.annotate(
-            key, (1, size), (0, 4), xycoords=("axes fraction", "data"),
-            textcoords="offset points", ha="right",
-            bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1},
-        )  # fmt: skip
+        ax.axhline(size, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label=key)
         marks.append(f"a dashed line, {key}, at {units.size(size)}")
-    if len(curves) > 1:
-        ax.legend(frameon=False, loc="upper left")
-    ax.set(title=title, xlabel=xlabel, ylabel="bytes in use", ylim=(0, ax.get_ylim()[1] * 1.12))
+    lines = len(ax.get_legend_handles_labels()[0])
+    if lines > 1:
+        ax.legend(
+            frameon=False, loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=min(lines, 3)
+        )
+    ax.set_title(title, pad=6 if lines == 1 else 10 + 16 * math.ceil(lines / 3))
+    ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, ax.get_ylim()[1] * 1.05))
     _tick_units(ax, xunit)
     ax.yaxis.set_major_formatter(lambda value, _: units.size(value).lstrip("~"))
     return _finish(figure, ax, "Memory curve", "; ".join(marks))
@@ -518,6 +524,9 @@ def _tick_units(ax: Axes, unit: Unit) -> None:
     """Ticks in the unit of the values, without the mark: an axis is no measurement."""
     ax.xaxis.set_major_formatter(lambda value, _: unit(value).lstrip("~") if value >= 0 else "")
     ax.xaxis.set_minor_formatter("")
+    low, high = ax.get_xlim()
+    if ax.get_xscale() == "log" and high < 30 * low:  # else perhaps one power of ten
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
 
 
 def _check_curve(argument: str, points: Sequence[tuple[float, float]]) -> None:

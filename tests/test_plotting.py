@@ -8,14 +8,6 @@ from helpers import plotting, units
 from tests import notebooks
 
 
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """What the plotting functions display."""
-    displayed: list[dict] = []
-    monkeypatch.setattr(plotting, "display", lambda data, raw: displayed.append(data))
-    return displayed
-
-
 def test_a_figure_carries_its_description_as_alt_text(shown: list[dict]) -> None:
     plotting.bars({"loops": 0.25, "F.conv2d": 6e-5}, title="The ladder", xlabel="median time")
     (data,) = shown
@@ -42,6 +34,14 @@ def test_histogram_describes_its_samples(shown: list[dict]) -> None:
 def test_spread_describes_each_group(shown: list[dict]) -> None:
     plotting.spread({"itself": [0.9, 1.0, 1.1]}, title="Null", xlabel="ratio", reference=1)
     assert "itself: 3 samples, median ~1.00×, middle half" in shown[0]["text/plain"]
+
+
+@pytest.mark.parametrize("samples", [[0.8, 1.0, 2.2], [0.5, 1.0, 9.0], [1.0, 30.0, 900.0]])
+def test_a_log_axis_has_several_labels(samples: list[float]) -> None:
+    ax = Figure().add_subplot()
+    plotting.spread({"itself": samples}, title="T", xlabel="ratio", ax=ax)
+    low, high = ax.get_xlim()
+    assert sum(low <= tick <= high for tick in ax.get_xticks()) >= 2
 
 
 def test_images_take_grey_and_colour(shown: list[dict]) -> None:

@@ -49,6 +49,31 @@ def test_several_curves_differ_in_colour_and_dashes_and_are_named(ax: Axes) -> N
     assert ax.xaxis.get_major_formatter()(2, 0) == "2"
 
 
+def test_what_is_expected_is_named_above_the_picture_and_covers_no_curve(ax: Axes) -> None:
+    plotting.memory({"one step": STEP}, title="t", expected={"by hand": 11e6}, ax=ax)
+
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one step", "by hand"]
+    assert not ax.texts
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1 - 1
+    assert ax.title.get_window_extent().y0 >= ax.get_legend().get_window_extent().y1 - 8
+
+
+def test_one_curve_alone_needs_no_legend(ax: Axes) -> None:
+    plotting.memory({"one step": STEP}, title="t", ax=ax)
+
+    assert ax.get_legend() is None
+
+
+def test_a_size_may_have_held_since_the_last_x(ax: Axes) -> None:
+    text = plotting.memory({"steps": STEP}, title="t", ylabel="RSS", where="pre", ax=ax)
+
+    assert ax.lines[0].get_drawstyle() == "steps-pre"
+    assert "y axis: RSS." in text
+    with pytest.raises(ValueError, match="where must be 'post' or 'pre', but 'mid' came"):
+        plotting.memory({"steps": STEP}, title="t", where="mid", ax=ax)
+
+
 @pytest.mark.parametrize(
     ("curves", "message"),
     [

@@ -6,14 +6,6 @@ from helpers import plotting
 ROOF = {"compute": 100e9, "bandwidth": 20e9, "title": "T"}
 
 
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """What the plotting functions display."""
-    displayed: list[dict] = []
-    monkeypatch.setattr(plotting, "display", lambda data, raw: displayed.append(data))
-    return displayed
-
-
 def test_the_description_says_where_every_point_lies(shown: list[dict]) -> None:
     plotting.roofline({"add": (1 / 12, 1e9), "product": (50, 80e9)}, **ROOF)
     assert shown[0]["text/plain"] == (

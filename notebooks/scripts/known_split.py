@@ -2,7 +2,7 @@
 
 Run it with ``python scripts/known_split.py --rounds 5``. ``one``, ``two`` and
 ``three`` do 1, 2 and 3 equal units of work. ``calls`` does one unit, and calls a
-function for each number. ``native`` is one call into C, which no profiler slows.
+function for each number. ``native`` is one call into C, with no event in between.
 The output is what the program's own clock says: for each function the seconds of
 each round, as JSON.
 """
