@@ -81,12 +81,15 @@ with nvtx.annotate("parent"):
     subprocess.run([sys.executable, "-c", child], check=True)
 """
 
-# A range in the program, and one in a worker that it starts by the named method.
+# A range in the program, and some in a worker that it starts by the named method.
+# A forked worker leaves without sending nsys its last events, hence several ranges;
+# on a busy computer nsys may not see it at all, hence the repetitions in workers().
 WORKER = """
 import multiprocessing, sys, time, nvtx
 def work():
-    with nvtx.annotate("worker"):
-        time.sleep(0.3)
+    for _ in range(5):
+        with nvtx.annotate("worker"):
+            time.sleep(0.2)
 if __name__ == "__main__":
     with nvtx.annotate("program"):
         worker = multiprocessing.get_context(sys.argv[1]).Process(target=work)
@@ -355,7 +358,7 @@ def workers(folder: Path) -> dict[str, dict[str, list[str]]]:
         for flag in ("", "--trace-fork-before-exec=true"):
             flags = ["-t", "nvtx", *QUIET, *([flag] if flag else [])]
             seen: set[str] = set()
-            for _ in range(3):  # on a busy computer nsys may come too late
+            for _ in range(6):
                 _, _, report = record(flags, [sys.executable, *program], folder)
                 seen |= set(ranges(report) or {})
                 if "worker" in seen:
