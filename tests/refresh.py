@@ -57,12 +57,16 @@ def refresh(path: Path) -> int:
     return changed
 
 
-def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
-    """A copy of ``notebook``, executed in a new kernel that starts in ``folder``."""
+def execute(notebook: NotebookNode, folder: Path, failing: bool = False) -> NotebookNode:
+    """A copy of ``notebook``, executed in a new kernel that starts in ``folder``.
+
+    The first cell that fails ends it with a CellExecutionError; with ``failing`` all are executed.
+    """
     copy = nbformat.from_dict(notebook)
     NotebookClient(
         copy,
         timeout=120,
+        allow_errors=failing,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,

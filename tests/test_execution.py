@@ -1,16 +1,19 @@
-"""Every claim of a lesson fails when what it rests on is perturbed.
+"""Every cell can be run again, and every claim fails when what it rests on is perturbed.
 
-The lesson is executed once. After each of its cells a hook in the kernel takes the condition of
-every ``claim`` there, perturbs one measured part of it at a time (a name, an attribute, a call),
-and asks whether the condition can become false.
+The lesson is executed as in front of a class: every cell twice, then all of them once more. After
+each run a hook in the kernel takes the condition of every ``claim`` in the cell, perturbs one
+measured part of it at a time (a name, an attribute, a call), and asks whether the condition can
+become false.
 """
 
+import functools
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import pytest
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests import notebooks
@@ -81,21 +84,51 @@ get_ipython().events.register("post_run_cell", _examine)
 """
 
 
-def verdicts(notebook: nbformat.NotebookNode, folder: Path) -> list[tuple[str, bool]]:
-    """(claim, whether it can fail) of every claim in ``notebook``, executed in ``folder``."""
+@dataclass(frozen=True)
+class Execution:
+    failed: list[str]
+    """A line for each cell that failed: in which run, and how."""
+    verdicts: list[tuple[str, bool]]
+    """For each claim that was made, whether it can fail."""
+
+
+def executed(cells: list[NotebookNode], folder: Path) -> Execution:
+    """Execute code cells in ``folder``: each of them twice, then all of them once more."""
     os.environ.update(notebooks.KERNEL_ENVIRONMENT)
-    report = "print(json.dumps(_verdicts))"
-    cells = [new_code_cell(HOOK), *notebook.cells, new_code_cell(report)]
-    executed = execute(new_notebook(cells=cells, metadata=notebooks.METADATA), folder)
-    return [tuple(verdict) for verdict in json.loads(executed.cells[-1].outputs[-1].text)]
+    runs = [(cell, run) for cell in cells for run in ("first", "second")]
+    runs += [(cell, "third") for cell in cells]
+    copies = [new_code_cell(cell.source) for cell, _ in runs]
+    around = [new_code_cell(HOOK), *copies, new_code_cell("print(json.dumps(_verdicts))")]
+    lesson = execute(new_notebook(cells=around, metadata=notebooks.METADATA), folder, failing=True)
+    failed = [
+        f"{cell.id}, {run} run: {output.ename}: {output.evalue}"
+        for (cell, run), copy in zip(runs, lesson.cells[1:-1], strict=True)
+        for output in copy.outputs
+        if output.output_type == "error"
+    ]
+    verdicts = json.loads(lesson.cells[-1].outputs[-1].text)
+    return Execution(failed, [(text, can_fail) for text, can_fail in verdicts])
+
+
+@functools.cache
+def lesson(path: Path) -> tuple[list[NotebookNode], Execution]:
+    """The code cells of the notebook at ``path``, and what became of them."""
+    cells = [cell for cell in notebooks.read(path).cells if cell.cell_type == "code"]
+    return cells, executed(cells, path.parent)
+
+
+@pytest.mark.parametrize("path", notebooks.all_of_them(), ids=lambda path: path.name)
+def test_every_cell_can_run_again(path: Path) -> None:
+    _, execution = lesson(path)
+    assert execution.failed == []
 
 
 @pytest.mark.parametrize("path", notebooks.all_of_them(), ids=lambda path: path.name)
 def test_every_claim_can_fail(path: Path) -> None:
-    found = verdicts(notebooks.read(path), path.parent)
-    written = sum(cell.source.count("claim(") for cell in notebooks.read(path).cells)
-    assert len(found) == written > 0
-    assert [text for text, can_fail in found if not can_fail] == []
+    cells, execution = lesson(path)
+    written = sum(cell.source.count("claim(") for cell in cells)
+    assert len(execution.verdicts) == 3 * written > 0
+    assert [text for text, can_fail in execution.verdicts if not can_fail] == []
 
 
 def test_a_claim_that_cannot_fail_is_noticed(tmp_path: Path) -> None:
@@ -105,5 +138,18 @@ claim("a constant", True, a=a)
 claim("an alternative that is always true", a > 1 or not a > 1, a=a)
 claim("a measurement", a > 1 and max(b) < 5, a=a)
 claim("a list", all(value < 5 for value in b), a=a)"""
-    found = verdicts(new_notebook(cells=[new_code_cell(source)]), tmp_path)
-    assert [can_fail for _, can_fail in found] == [False, False, True, True]
+    found = executed([new_code_cell(source)], tmp_path)
+    assert found.failed == []
+    assert [can_fail for _, can_fail in found.verdicts] == 3 * [False, False, True, True]
+
+
+def test_a_cell_that_cannot_run_again_is_noticed(tmp_path: Path) -> None:
+    sources = {"make": "things = [1, 2]", "use-up": "things.pop()", "lose": "del things"}
+    cells = [new_code_cell(source, id=name) for name, source in sources.items()]
+    assert executed(cells, tmp_path).failed == [
+        "lose, second run: NameError: name 'things' is not defined"
+    ]
+    assert executed([*cells[:2], new_code_cell("things.pop()", id="again")], tmp_path).failed == [
+        "again, first run: IndexError: pop from empty list",
+        "again, second run: IndexError: pop from empty list",
+    ]
