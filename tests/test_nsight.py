@@ -16,6 +16,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from recording import nsight
 
 from tests import notebooks, refresh
 
@@ -204,17 +205,6 @@ def test_the_live_section_records_and_finds_its_ranges(monkeypatch: pytest.Monke
     assert "every range as often as in the recording: True" in printed["own-query"]
 
 
-def record(tmp_path: Path, program: str, *flags: str, arguments: tuple[str, ...] = ()) -> Path:
-    """The SQLite report of a Python ``program`` under the real nsys."""
-    script = tmp_path / "program.py"
-    script.write_text(program)
-    words = [NSYS, "profile", "-s", "none", "--cpuctxsw=none", "--export=sqlite", "-f", "true"]
-    words += [*flags, "-o", str(tmp_path / "r"), sys.executable, str(script), *arguments]
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=300)
-    return tmp_path / "r.sqlite"
-
-
 @needs_nsys
 def test_nsys_still_leaves_forked_workers_out_unless_told(recorder, real_nsys, tmp_path) -> None:
     assert recorder.workers(tmp_path) == recorded("traps")["workers"]
@@ -243,7 +233,10 @@ def work_of_our_own():
         pass
 work_of_our_own()
 """
-    with sqlite3.connect(record(tmp_path, program, "--python-sampling=true")) as db:
+    (tmp_path / "program.py").write_text(program)
+    words = [*nsight.QUIET, "--python-sampling=true"]
+    _, _, report = nsight.record(words, [sys.executable, "program.py"], tmp_path, real_nsys)
+    with sqlite3.connect(report) as db:
         query = "SELECT count(*) FROM StringIds WHERE value = 'work_of_our_own'"
         assert db.execute(query).fetchone() == (1,)
 
@@ -390,17 +383,20 @@ def run(words: list, environment: dict[str, str], folder: Path | None = None) ->
 def submit(slurm: tuple[Path, dict[str, str]], template: str, *words: str) -> Path:
     """Run a template to its end in a folder of its own; return the folder."""
     cluster, environment = slurm
-    folder = Path(tempfile.mkdtemp(dir=cluster))
-    if NSYS:
-        tools = folder / "bin"
-        tools.mkdir()
-        (tools / "nsys").symlink_to(NSYS)
-    else:
-        tools = stub(folder)
-    environment = {**environment, "PATH": f"{tools}:{environment['PATH']}", "TRACE": "nvtx"}
     path = notebooks.ROOT / "assets" / "slurm" / template
-    said = run(["sbatch", "--wait", *words[:1], path, *words[1:]], environment, folder)
-    logs = "\n".join(log.read_text() for log in folder.glob("*.log"))
+    for _ in range(3):  # on a busy computer nsys may lose the agent that it has started
+        folder = Path(tempfile.mkdtemp(dir=cluster))
+        if NSYS:
+            tools = folder / "bin"
+            tools.mkdir()
+            (tools / "nsys").symlink_to(NSYS)
+        else:
+            tools = stub(folder)
+        here = {**environment, "PATH": f"{tools}:{environment['PATH']}", "TRACE": "nvtx"}
+        said = run(["sbatch", "--wait", *words[:1], path, *words[1:]], here, folder)
+        logs = "\n".join(log.read_text() for log in folder.glob("*.log"))
+        if "End of file" not in logs:
+            break
     assert "Submitted batch job" in said, said + logs
     assert "error" not in logs.lower(), logs
     return folder

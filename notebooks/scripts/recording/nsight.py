@@ -39,10 +39,13 @@ def record(
     nsys = nsys or tool("nsys")
     report, database = folder / "r.nsys-rep", folder / "r.sqlite"
     raw = folder / "r.qdstrm"
-    for old in (report, database, raw):
-        old.unlink(missing_ok=True)
     words = [nsys, "profile", *flags, "-f", "true", "-o", "r", *program]
-    status, text = run(words, folder, timeout, **environment)
+    for _ in range(3):
+        for old in (report, database, raw):
+            old.unlink(missing_ok=True)
+        status, text = run(words, folder, timeout, **environment)
+        if "End of file" not in text:  # it lost its agent, as on a busy computer it may
+            break
     if raw.exists() and not report.exists():
         text += make_report(nsys, raw, report)
     if not report.exists():
