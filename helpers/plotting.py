@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator
 from torch import Tensor
 
@@ -313,7 +314,7 @@ def roofline(
     ax.plot([low, ridge, high], [low * bandwidth, compute, compute], color=RED, linewidth=2)
     ax.axvline(ridge, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
     ax.annotate(
-        f"arithmetic: {units.rate(compute, 'FLOP')}", (high, compute), (-4, 5), color=RED,
+        f"arithmetic: {units.rate(compute, 'FLOP')}", (high, compute), (-4, 16), color=RED,
         textcoords="offset points", ha="right", va="bottom",
     )  # fmt: skip
     ax.annotate(
@@ -328,9 +329,12 @@ def roofline(
         ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
         # A neighbour close by on the right takes the room there: write to the left, and higher.
         crowded = any(intensity < other < 2.5 * intensity for other in intensities)
-        place = ((-6, 3), "right", "bottom") if crowded else ((8, -3), "left", "top")
+        place = ((-6, 6), "right", "bottom") if crowded else ((8, -3), "left", "top")
         offset, side, height = place
-        ax.annotate(key, (intensity, rate), offset, textcoords="offset points", ha=side, va=height)
+        ax.annotate(
+            key, (intensity, rate), offset, textcoords="offset points", ha=side, va=height,
+            path_effects=[withStroke(linewidth=3, foreground="white")],
+        )  # fmt: skip
         share = rate / min(compute, intensity * bandwidth)
         marks.append(
             f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, "
