@@ -358,7 +358,7 @@ def workers(folder: Path) -> dict[str, dict[str, list[str]]]:
         for flag in ("", "--trace-fork-before-exec=true"):
             flags = ["-t", "nvtx", *QUIET, *([flag] if flag else [])]
             seen: set[str] = set()
-            for _ in range(6):
+            for _ in range(6 if flag else 3):
                 _, _, report = record(flags, [sys.executable, *program], folder)
                 seen |= set(ranges(report) or {})
                 if "worker" in seen:
