@@ -5,7 +5,7 @@ import platform
 
 import pytest
 
-from tests import notebooks
+from tools import notebooks
 
 
 def mode(system: str, processor: str) -> str:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-@torch.fx.wrap  # torch.fx, which lesson 04 uses, records the call instead of looking inside
+@torch.fx.wrap  # torch.fx, which lesson 05 uses, records the call instead of looking inside
 def _checked(images: Tensor, height: int | str, width: int | str) -> Tensor:
     """``images``, or an error that says which shape was expected."""
     shape, expected = tuple(images.shape), (3, height, width)

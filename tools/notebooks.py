@@ -11,11 +11,11 @@ from nbval.plugin import get_sanitize_patterns
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
-SANITIZE = ROOT / "tests" / "nbval_sanitize.cfg"
+SANITIZE = ROOT / "tests" / "lessons" / "nbval_sanitize.cfg"
 
 # The same for a refresh and for a test, so that both see the same output:
 # - the GPU is hidden, because most readers and every test machine have none;
-# - nsys is hidden for the same reason; lesson 07 looks where this variable says;
+# - nsys is hidden for the same reason; lesson 11 looks where this variable says;
 # - ipykernel catches what C code writes to stderr unless pytest's variable is set.
 KERNEL_ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",

@@ -7,7 +7,7 @@ import re
 import sqlite3
 from pathlib import Path
 
-from recording.common import run, tool
+from tools.recording import run, tool
 
 QUIET = ["-s", "none", "--cpuctxsw=none"]
 RANGE = 59  # NVTX_EVENTS.eventType of a range that was pushed and popped

@@ -1,6 +1,6 @@
-"""Record what lesson 07 reads: a real report, and what the real nsys says to flags.
+"""Record what lesson 11 reads: a real report, and what the real nsys says to flags.
 
-    python scripts/record_nsys.py FOLDER [report] [flags] [facts] [traps]
+    python -m tools.record_nsys FOLDER [report] [flags] [facts] [traps]
 
 Writes nsys_cpu.sqlite and nsys_cpu.json (a report of example_torch_profile.py, and
 what torch.profiler saw in the same run), nsys_flags.json (which flags it accepts),
@@ -22,9 +22,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from recording import common
-from recording.common import SCRIPTS, run, save, tool, version
-from recording.nsight import QUIET, RANGE, record, rows_of, stats, strip
+from tools import recording
+from tools.nsight import QUIET, RANGE, record, rows_of, stats, strip
+from tools.recording import SCRIPTS, run, save, tool, version
 
 # The commands of the documents that this lesson brings up to date, word for word.
 COMMANDS = [
@@ -151,8 +151,8 @@ def message(text: str, folder: Path) -> str:
 
 
 def provenance(command: str, **versions: str) -> dict[str, str]:
-    device = f"{common.processor()}, no GPU"
-    return common.provenance("record_nsys.py", device, command, **versions)
+    device = f"{recording.processor()}, no GPU"
+    return recording.provenance("record_nsys.py", device, command, **versions)
 
 
 def ranges(database: Path | None) -> dict[str, int] | None:
@@ -187,8 +187,7 @@ def record_report(out: Path, folder: Path) -> None:
             "provenance": about,
             "kineto": seen["kineto"],
             "nsys stats": {
-                name: stats(database, name, folder)
-                for name in ("nvtx_sum", "osrt_sum")
+                name: stats(database, name, folder) for name in ("nvtx_sum", "osrt_sum")
             },
             "rows before stripping": rows_of(database),
         },
@@ -215,14 +214,10 @@ def record_flags(out: Path, folder: Path) -> None:
     found = {
         "provenance": provenance(command, nsys=version(nsys)),
         "nsys": {
-            flag: accepted(
-                nsys, ["profile", *COMPANIONS.get(flag, []), *flag.split()], folder
-            )
+            flag: accepted(nsys, ["profile", *COMPANIONS.get(flag, []), *flag.split()], folder)
             for flag in NSYS_FLAGS
         },
-        "alone": {
-            flag: accepted(nsys, ["profile", flag], folder) for flag in COMPANIONS
-        },
+        "alone": {flag: accepted(nsys, ["profile", flag], folder) for flag in COMPANIONS},
         "commands": [],
     }
     for line in COMMANDS:
@@ -240,9 +235,7 @@ def record_flags(out: Path, folder: Path) -> None:
             "metrics in a set": {
                 name: int(count) for name, _, count in re.findall(row, sets, re.M)
             },
-            "flags": {
-                flag: accepted(ncu, flag.split(), folder) for flag in NCU_FLAGS
-            },
+            "flags": {flag: accepted(ncu, flag.split(), folder) for flag in NCU_FLAGS},
         }
     save(out / "nsys_flags.json", found)
 
@@ -290,9 +283,7 @@ def behaviour(folder: Path) -> dict[str, dict]:
     (folder / "taken.nsys-rep").touch()
     words = [nsys, "profile", *basic, "-o", "taken", python, "myapp.py"]
     status, text = run(words, folder)
-    lines = [
-        line for line in text.splitlines() if "taken" in line or "--force" in line
-    ]
+    lines = [line for line in text.splitlines() if "taken" in line or "--force" in line]
     size = (folder / "taken.nsys-rep").stat().st_size
     found["the name is taken"] = {
         "status": status,
@@ -303,9 +294,7 @@ def behaviour(folder: Path) -> dict[str, dict]:
     (folder / "parent.py").write_text(PARENT)
     _, _, database = record(basic, [python, "parent.py"], folder)
     with sqlite3.connect(database) as db:
-        query = (
-            "SELECT DISTINCT globalTid >> 24 FROM NVTX_EVENTS WHERE eventType = ?"
-        )
+        query = "SELECT DISTINCT globalTid >> 24 FROM NVTX_EVENTS WHERE eventType = ?"
         processes = len(db.execute(query, [RANGE]).fetchall())
     found["children"] = {"ranges": ranges(database), "processes": processes}
 
@@ -432,11 +421,9 @@ def main() -> None:
         "facts": record_facts,
         "traps": record_traps,
     }
-    parser = argparse.ArgumentParser(description="Record what lesson 07 reads.")
+    parser = argparse.ArgumentParser(description="Record what lesson 11 reads.")
     parser.add_argument("folder", type=Path, help="where the recordings go")
-    parser.add_argument(
-        "parts", nargs="*", help=f"of {', '.join(parts)}; default all"
-    )
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(parts)}; default all")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(parts):
         parser.error(f"parts are {', '.join(parts)}, but {', '.join(unknown)} came")

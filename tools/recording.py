@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = Path(__file__).resolve().parent.parent
-ROOT = SCRIPTS.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = ROOT / "notebooks" / "scripts"
 
 # What a started program needs to find its libraries and the same GPU, and what changes its
 # arithmetic; nothing else of the environment.
@@ -105,7 +105,7 @@ def provenance(recorder: str, device: str, command: str, **more: str | int) -> d
         **more,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": command,
-        "recorder": f"notebooks/scripts/{recorder}",
+        "recorder": f"tools/{recorder}",
     }
 
 

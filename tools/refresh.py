@@ -1,6 +1,6 @@
 """``make refresh``: execute notebooks in place and keep every output that did not really change.
 
-    python -m tests.refresh [NOTEBOOK ...]
+    python -m tools.refresh [NOTEBOOK ...]
 
 A stored output stays, pictures and measured digits included, when what the tests compare is equal
 and neither its cell nor the helpers changed since the notebook was last committed. So a refresh
@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
-from tests import notebooks
+from tools import notebooks
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """Launch one kernel between cudaProfilerStart and cudaProfilerStop: for ncu.
 
 Run it with ``ncu --profile-from-start off --set full python
-scripts/launch_kernels.py "product bf16"``. Lesson 07 reads the counters.
+scripts/launch_kernels.py "product bf16"``. Lesson 11 reads the counters.
 """
 
 import argparse

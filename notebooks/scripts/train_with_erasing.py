@@ -1,7 +1,7 @@
 """Train SmallCNN on images with a random square erased: a program to be profiled.
 
 Run it with ``python scripts/train_with_erasing.py --steps 3``. One line is slow, on
-purpose: lesson 05 finds it, and mends a copy.
+purpose: lesson 07 finds it, and mends a copy.
 """
 
 import argparse

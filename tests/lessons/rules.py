@@ -13,7 +13,7 @@ from pathlib import Path
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from tests import notebooks
+from tools import notebooks
 
 LONGEST_CELL = 25
 IGNORED = "nbval-ignore-output"

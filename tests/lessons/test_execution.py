@@ -16,8 +16,8 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests import notebooks
-from tests.refresh import execute
+from tools import notebooks
+from tools.refresh import execute
 
 HOOK = """
 import ast, json

@@ -13,9 +13,9 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from tests import notebooks
+from tools import notebooks
 
-PRETENDED = notebooks.ROOT / "tests" / "pretended_gpu"
+PRETENDED = notebooks.ROOT / "tests" / "lessons" / "pretended_gpu"
 BEYOND_PRETENCE = {"memlab-lines"}  # pytorch_memlab asks CUDA itself, not torch.cuda
 
 

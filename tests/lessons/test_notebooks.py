@@ -8,7 +8,8 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tests import notebooks, rules
+from tests.lessons import rules
+from tools import notebooks
 
 
 @pytest.mark.parametrize("path", notebooks.all_of_them(), ids=lambda path: path.name)

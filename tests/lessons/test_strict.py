@@ -13,7 +13,8 @@ from nbformat.v4 import new_output
 from nbval.plugin import IPyNbCell, IPyNbFile, get_sanitize_patterns, nocolors
 
 from helpers import units
-from tests import notebooks, rules
+from tests.lessons import rules
+from tools import notebooks
 
 # Written apart from the sanitising, so that a slip in one shows against the other.
 MARKED = r"~\[[^\]\n]*\]|~-?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?"

@@ -1,7 +1,6 @@
-"""Lesson 07 against the real tools: nsys and Slurm where they are, and what needs neither."""
+"""Lesson 11 against the real tools: nsys and Slurm where they are, and what needs neither."""
 
 import ast
-import importlib.util
 import json
 import os
 import shutil
@@ -16,42 +15,27 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from recording import nsight
 
-from tests import notebooks, refresh
+from tools import notebooks, nsight, record_nsys, refresh
 
-LESSON = notebooks.NOTEBOOKS / "07_nsight.ipynb"
+LESSON = notebooks.NOTEBOOKS / "11_nsight.ipynb"
 SCRIPTS = notebooks.NOTEBOOKS / "scripts"
 RECORDINGS = notebooks.ROOT / "assets" / "recordings"
-TEMPLATES = sorted((notebooks.ROOT / "assets").glob("*/*.sbatch")) + sorted(
-    (notebooks.ROOT / "assets").glob("*/*.pbs")
-)
+TEMPLATES = sorted((notebooks.ROOT / "assets" / "jobs").glob("*/*.*"))
 NSYS = notebooks.INSTALLED_NSYS
 needs_nsys = pytest.mark.skipif(not NSYS, reason="nsys is neither on the PATH nor in $NSYS")
 SLURM = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "sinfo")
-
-
-def load(name: str):
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def recorded(name: str) -> dict:
     return json.loads((RECORDINGS / f"nsys_{name}.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def recorder():
-    return load("record_nsys")
-
-
 @pytest.fixture
-def real_nsys(monkeypatch: pytest.MonkeyPatch, recorder) -> str:
+def real_nsys(monkeypatch: pytest.MonkeyPatch) -> str:
     """nsys as the recorder finds it, of the version that was recorded."""
     monkeypatch.setenv("NSYS", NSYS)
-    here, then = recorder.version(NSYS), recorded("flags")["provenance"]["nsys"]
+    here, then = record_nsys.version(NSYS), recorded("flags")["provenance"]["nsys"]
     if here != then:
         pytest.skip(f"nsys {then} was recorded, but nsys {here} is here")
     return NSYS
@@ -90,11 +74,11 @@ def test_the_script_runs_without_any_tool(tmp_path: Path) -> None:
     assert len(seen["steps"]) == 2
 
 
-def test_the_recording_knows_every_flag_and_command_of_the_recorder(recorder) -> None:
+def test_the_recording_knows_every_flag_and_command_of_the_recorder() -> None:
     flags = recorded("flags")
-    assert list(flags["nsys"]) == recorder.NSYS_FLAGS
-    assert list(flags["ncu"]["flags"]) == recorder.NCU_FLAGS
-    assert [command["line"] for command in flags["commands"]] == recorder.COMMANDS
+    assert list(flags["nsys"]) == record_nsys.NSYS_FLAGS
+    assert list(flags["ncu"]["flags"]) == record_nsys.NCU_FLAGS
+    assert [command["line"] for command in flags["commands"]] == record_nsys.COMMANDS
 
 
 def test_every_flag_that_the_lesson_teaches_is_accepted_and_every_dead_one_refused() -> None:
@@ -140,7 +124,7 @@ def test_the_gpu_queries_count_kernels_copies_and_gaps() -> None:
     assert [row[1:] for row in gaps] == [(1, 50000)]
 
 
-def test_stripping_keeps_ranges_calls_and_their_names_only(recorder, tmp_path: Path) -> None:
+def test_stripping_keeps_ranges_calls_and_their_names_only(tmp_path: Path) -> None:
     source, target = tmp_path / "full.sqlite", tmp_path / "stripped.sqlite"
     with sqlite3.connect(source) as db:
         db.executescript("""
@@ -155,7 +139,7 @@ def test_stripping_keeps_ranges_calls_and_their_names_only(recorder, tmp_path: P
                                                 ('EXPORT_SCHEMA_VERSION', '3.7.2');
             CREATE TABLE PROCESSES (name);
             INSERT INTO PROCESSES VALUES ('ada');""")
-    recorder.strip(source, target, {"device": "none"})
+    record_nsys.strip(source, target, {"device": "none"})
     with sqlite3.connect(target) as db:
         assert db.execute("SELECT value FROM StringIds").fetchall() == [("step",), ("read",)]
         assert db.execute("SELECT count(*) FROM NVTX_EVENTS").fetchone() == (1,)
@@ -170,9 +154,9 @@ def test_stripping_keeps_ranges_calls_and_their_names_only(recorder, tmp_path: P
 
 
 @needs_nsys
-def test_the_real_nsys_still_says_what_was_recorded(recorder, real_nsys, tmp_path) -> None:
+def test_the_real_nsys_still_says_what_was_recorded(real_nsys, tmp_path) -> None:
     (tmp_path / "work").mkdir()
-    recorder.record_flags(tmp_path, tmp_path / "work")
+    record_nsys.record_flags(tmp_path, tmp_path / "work")
     fresh, then = json.loads((tmp_path / "nsys_flags.json").read_text()), recorded("flags")
     for part in ("nsys", "alone", "commands"):
         assert fresh[part] == then[part]
@@ -181,8 +165,8 @@ def test_the_real_nsys_still_says_what_was_recorded(recorder, real_nsys, tmp_pat
 
 
 @needs_nsys
-def test_the_real_nsys_still_captures_as_recorded(recorder, real_nsys, tmp_path) -> None:
-    fresh = recorder.behaviour(tmp_path)
+def test_the_real_nsys_still_captures_as_recorded(real_nsys, tmp_path) -> None:
+    fresh = record_nsys.behaviour(tmp_path)
     then = recorded("facts")
     assert {name: then[name] for name in fresh} == fresh
 
@@ -206,15 +190,15 @@ def test_the_live_section_records_and_finds_its_ranges(monkeypatch: pytest.Monke
 
 
 @needs_nsys
-def test_nsys_still_leaves_forked_workers_out_unless_told(recorder, real_nsys, tmp_path) -> None:
-    assert recorder.workers(tmp_path) == recorded("traps")["workers"]
+def test_nsys_still_leaves_forked_workers_out_unless_told(real_nsys, tmp_path) -> None:
+    assert record_nsys.workers(tmp_path) == recorded("traps")["workers"]
 
 
 @needs_nsys
 def test_without_a_threshold_nsys_keeps_short_calls_whatever_its_help_says(
-    recorder, real_nsys, tmp_path
+    real_nsys, tmp_path
 ) -> None:
-    fresh = recorder.thresholds(tmp_path)
+    fresh = record_nsys.thresholds(tmp_path)
     assert fresh.keys() == recorded("traps")["threshold"].keys()
     shorter = {flag: row["shorter than 1000 ns"] for flag, row in fresh.items()}
     assert shorter[""] > 1000
@@ -271,7 +255,7 @@ done
 
 
 def test_pbs_runs_the_program_under_nsys(tmp_path: Path) -> None:
-    template = notebooks.ROOT / "assets" / "pbs" / "profile.pbs"
+    template = notebooks.ROOT / "assets" / "jobs" / "pbs" / "profile.pbs"
     environment = {
         "PATH": f"{stub(tmp_path)}:{os.environ['PATH']}",
         "PBS_O_WORKDIR": str(tmp_path),
@@ -383,7 +367,7 @@ def run(words: list, environment: dict[str, str], folder: Path | None = None) ->
 def submit(slurm: tuple[Path, dict[str, str]], template: str, *words: str) -> Path:
     """Run a template to its end in a folder of its own; return the folder."""
     cluster, environment = slurm
-    path = notebooks.ROOT / "assets" / "slurm" / template
+    path = notebooks.ROOT / "assets" / "jobs" / "slurm" / template
     for _ in range(3):  # on a busy computer nsys may lose the agent that it has started
         folder = Path(tempfile.mkdtemp(dir=cluster))
         if NSYS:

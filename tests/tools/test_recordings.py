@@ -6,9 +6,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from recording import common
 
-from tests import notebooks
+from tools import notebooks, recording
 
 RECORDINGS = notebooks.ROOT / "assets" / "recordings"
 FILES = sorted(path for path in RECORDINGS.rglob("*") if path.is_file())
@@ -26,7 +25,7 @@ def provenance(path: Path) -> dict[str, str]:
         with sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True) as db:
             return dict(db.execute("SELECT name, value FROM PROVENANCE"))
     beside = path.with_name(path.name.split(".")[0] + ".json")
-    return common.load(beside)["provenance"]
+    return recording.load(beside)["provenance"]
 
 
 def test_there_are_recordings() -> None:
@@ -35,7 +34,7 @@ def test_there_are_recordings() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_it_holds_nothing_of_the_machine(path: Path) -> None:
-    assert [leak for text in common.texts(path) for leak in common.leaks(text)] == []
+    assert [leak for text in recording.texts(path) for leak in recording.leaks(text)] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -96,7 +95,7 @@ def test_a_report_keeps_only_the_tables_that_are_read(path: Path) -> None:
     ],
 )
 def test_a_leak_is_noticed(text: str) -> None:
-    assert list(common.leaks(text))
+    assert list(recording.leaks(text))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_a_leak_is_noticed(text: str) -> None:
     ["notebooks/scripts/record_nsys.py", "nsys 2023.4.4.54", "and/or", "~12.3 ms", "-e NAME=value"],
 )
 def test_an_innocent_text_is_left_alone(text: str) -> None:
-    assert list(common.leaks(text)) == []
+    assert list(recording.leaks(text)) == []
 
 
 def test_a_deleted_row_of_a_database_is_noticed(tmp_path: Path) -> None:
@@ -115,10 +114,10 @@ def test_a_deleted_row_of_a_database_is_noticed(tmp_path: Path) -> None:
         db.execute("INSERT INTO StringIds VALUES (1, '/home/ada/run.py')")
         db.commit()
         db.execute("DELETE FROM StringIds")
-    assert any(leak for text in common.texts(path) for leak in common.leaks(text))
+    assert any(leak for text in recording.texts(path) for leak in recording.leaks(text))
 
 
 def test_a_leak_in_a_packed_file_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(b'{"traceName": "/home/ada/trace.json"}'))
-    assert any(leak for text in common.texts(path) for leak in common.leaks(text))
+    assert any(leak for text in recording.texts(path) for leak in recording.leaks(text))

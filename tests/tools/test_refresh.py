@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests import notebooks, refresh
+from tools import notebooks, refresh
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -15,7 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import conftest
-from tests import notebooks, rules
+from tests.lessons import rules
+from tools import notebooks
 
 ROOT = notebooks.ROOT
 REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()

@@ -5,7 +5,7 @@ import torch
 from matplotlib.figure import Figure
 
 from helpers import plotting, units
-from tests import notebooks
+from tools import notebooks
 
 
 def test_a_figure_carries_its_description_as_alt_text(shown: list[dict]) -> None:

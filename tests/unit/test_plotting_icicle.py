@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from helpers import plotting, units
-from tests import notebooks
+from tools import notebooks
 
 STEP = {
     ("step",): 0.002,
