@@ -37,10 +37,16 @@ def test_ceilings_are_rates_of_real_work_and_leave_the_threads_alone() -> None:
 def test_the_rate_counts_two_operations_for_each_multiply_add(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(machine, "_fastest", lambda run, budget: 0.5)
+    monkeypatch.setattr(machine, "_fastest", lambda run, budget, least=3: 0.5)
     assert machine.matrix_product_rate(100) == 2 * 100**3 / 0.5
     assert machine.ceilings().convolution == 2 * 8 * 56 * 56 * 64 * 64 * 9 / 0.5
     assert machine.ceilings().copy == 2 * machine.COPY_BYTES / 0.5
+
+
+def test_the_fastest_of_enough_runs_counts() -> None:
+    runs: list[int] = []
+    machine._fastest(lambda: runs.append(0), budget=1e-9, least=10)
+    assert len(runs) == 11  # and a warm-up
 
 
 @pytest.mark.parametrize(
