@@ -74,11 +74,11 @@ def main() -> None:
             else:
                 workloads.conv2d_numpy(photo, kernel)
             if how != "fixed" and rng.random() < 0.5:
-                after, before = nanoseconds(new), nanoseconds(old)
+                of_new, of_old = nanoseconds(new), nanoseconds(old)
             else:
-                before, after = nanoseconds(old), nanoseconds(new)
+                of_old, of_new = nanoseconds(old), nanoseconds(new)
             name = "itself" if new is old else new.__name__
-            print(f"{how},{name},{before},{after}")
+            print(f"{how},{name},{of_old},{of_new}")
 
 
 if __name__ == "__main__":
