@@ -65,7 +65,7 @@ def execute(notebook: NotebookNode, folder: Path, failing: bool = False) -> Note
     copy = nbformat.from_dict(notebook)
     NotebookClient(
         copy,
-        timeout=120,
+        timeout=notebooks.CELL_TIMEOUT,
         allow_errors=failing,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
