@@ -91,7 +91,7 @@ def test_a_report_keeps_only_the_tables_that_are_read(path: Path) -> None:
         "ada@example.org",
         "10.1.2.3",
         "lib/python3.11/site-packages/torch",
-        f"{Path.home()}/x",
+        f"{notebooks.ROOT}/x",
     ],
 )
 def test_a_leak_is_noticed(text: str) -> None:

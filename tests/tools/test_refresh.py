@@ -8,6 +8,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tools import notebooks, refresh
 
+READ = ["helpers/plot.py", "notebooks/scripts/train.py", "assets/recordings/trace.json"]
+
 
 def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
@@ -26,8 +28,9 @@ def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     cells = [new_code_cell(source, id=id_) for id_, source in sources.items()]
     path = tmp_path / "lesson.ipynb"
-    (tmp_path / "helpers").mkdir()
-    (tmp_path / "helpers" / "plot.py").write_text("colour = 'blue'\n")
+    for name in READ:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("1\n")
     path.write_text(notebooks.as_text(notebooks.canonical(new_notebook(cells=cells))))
     refresh.refresh(path)
     git(tmp_path, "init", "-q")
@@ -59,8 +62,9 @@ def test_a_tampered_output_is_mended(lesson: Path) -> None:
     assert git(lesson.parent, "status", "--porcelain") == ""
 
 
-def test_changed_helpers_refresh_everything(lesson: Path) -> None:
-    (lesson.parent / "helpers" / "plot.py").write_text("colour = 'red'\n")
+@pytest.mark.parametrize("name", READ)
+def test_a_change_of_what_cells_read_refreshes_everything(lesson: Path, name: str) -> None:
+    (lesson.parent / name).write_text("2\n")
     assert refresh.refresh(lesson) == 2
 
 
