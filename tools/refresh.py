@@ -3,8 +3,8 @@
     python -m tools.refresh [NOTEBOOK ...]
 
 A stored output stays, pictures and measured digits included, when what the tests compare is equal
-and neither its cell nor the helpers, scripts and recordings changed since the notebook was last committed. So a refresh
-without a real change is an empty diff.
+and neither its cell nor the helpers, scripts and recordings changed since the notebook was last
+committed. So a refresh without a real change is an empty diff.
 """
 
 import os
