@@ -92,7 +92,7 @@ def complaint(conjunct: ast.expr, scope: dict[str, Any]) -> str | None:
     trial = Trial(conjunct, scope)
     try:
         if not trial.run():
-            return "it is not true when it is evaluated once more after its cell"
+            return "it is no longer true after its cell: what it reads must keep its value there"
     except Exception as error:
         return f"it cannot be evaluated after its cell: {type(error).__name__}: {error}"
     if isinstance(bare, ast.Name | ast.Attribute | ast.Subscript) and trial.leaves[0].boolean:

@@ -23,6 +23,22 @@ def test_a_plain_run_executes_each_cell_once(course, run_pytest) -> None:
     assert re.search(r"\d s  notebooks/count.ipynb", done.stdout)
 
 
+def test_a_changed_number_fails_the_run_in_its_cell(course, run_pytest) -> None:
+    write_notebook(course / "notebooks" / "good.ipynb", {"print(1 + 1)": "3\n"})
+    done = run_pytest("notebooks")
+    assert done.returncode == 1
+    assert "notebooks/good.ipynb::Cell 0" in done.stdout
+
+
+def test_what_nobody_runs_fails_the_run(course, run_pytest) -> None:
+    write_notebook(course / "notebooks" / "empty.ipynb", {})
+    (course / "tests" / "unit" / "test_nothing.py").write_text("def check_one():\n    pass\n")
+    done = run_pytest()
+    assert done.returncode != 0
+    names = "notebooks/empty.ipynb, tests/unit/test_nothing.py"
+    assert f"nothing was collected from {names}" in done.stderr + done.stdout
+
+
 @pytest.mark.everything
 def test_everything_compares_three_runs_and_examines_the_claims(course, run_pytest) -> None:
     folder = course / "notebooks"
