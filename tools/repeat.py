@@ -1,6 +1,6 @@
 """Run the notebooks strictly again and again, and sum up what failed: for flakes.
 
-python -m tools.repeat TIMES [--busy PROCESSES] [-- ARGUMENTS OF PYTEST ...]
+python -m tools.repeat TIMES [--busy PROCESSES] [NOTEBOOK ...]
 """
 
 import argparse
@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("times", type=int)
     parser.add_argument("--busy", type=int, default=0, help="processes that compute beside them")
     parser.add_argument("pytest", nargs="*", default=[str(notebooks.NOTEBOOKS)])
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     failures: Counter[str] = Counter()
     beside = [subprocess.Popen([sys.executable, "-c", "while 1: 0"]) for _ in range(options.busy)]
     try:
