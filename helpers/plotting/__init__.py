@@ -6,25 +6,8 @@ values in it carry the ``~`` mark of ``helpers.units``. A function that was give
 nothing and returns that sentence, for the caller to put together with others and ``show``.
 """
 
-from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED, show
+# ruff: noqa: F401 - the public names
+from helpers.plotting._canvas import show
 from helpers.plotting.distributions import bars, histogram, images, spread
 from helpers.plotting.limits import memory, roofline
 from helpers.plotting.traces import icicle, line_heat_map, timeline
-
-__all__ = [
-    "BLUE",
-    "GREEN",
-    "GREY",
-    "ORANGE",
-    "RED",
-    "bars",
-    "histogram",
-    "icicle",
-    "images",
-    "line_heat_map",
-    "memory",
-    "roofline",
-    "show",
-    "spread",
-    "timeline",
-]

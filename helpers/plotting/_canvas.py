@@ -3,7 +3,7 @@
 import base64
 import html
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from IPython.display import display
 from matplotlib.axes import Axes
@@ -35,14 +35,20 @@ def show(figure: Figure, description: str) -> None:
 
 
 def canvas(ax: Axes | None, height: float) -> tuple[Figure | None, Axes]:
+    """A figure of its own, or none where the caller gave an ``ax`` to draw on."""
     if ax is not None:
         return None, ax
-    # Not through pyplot, whose notebook backend would show the figure a second time.
-    figure = Figure(figsize=(7.2, height), layout="constrained", dpi=DOTS_PER_INCH)
+    figure = sheet(7.2, height)
     return figure, figure.add_subplot()
 
 
+def sheet(width: float, height: float) -> Figure:
+    """An empty figure, in inches. Not through pyplot, which would show it a second time."""
+    return Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
+
+
 def finish(figure: Figure | None, ax: Axes, kind: str, marks: str) -> str | None:
+    """Show the figure with its alt text; without a figure return that text."""
     ax.spines[["top", "right"]].set_visible(False)
     axes = [f"x axis: {ax.get_xlabel()}"] + ([f"y axis: {ax.get_ylabel()}"] * bool(ax.get_ylabel()))
     description = f"{kind}. Title: {ax.get_title()}. {'; '.join(axes)}. {marks}."
@@ -59,12 +65,3 @@ def tick_units(ax: Axes, unit: Unit) -> None:
     low, high = ax.get_xlim()
     if ax.get_xscale() == "log" and high < 30 * low:  # else perhaps one power of ten
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-
-
-def numbers(argument: str, values: Sequence[float]) -> list[float]:
-    if len(values) == 0:
-        raise ValueError(f"{argument} must hold at least one value, but none came")
-    for value in values:
-        if not value > 0:  # NaN too
-            raise ValueError(f"{argument} must all be positive, for a log axis, but {value} came")
-    return [float(value) for value in values]

@@ -5,20 +5,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from helpers import units
+from helpers import _input, units
 from helpers.plotting._canvas import (
     BLUE,
-    DOTS_PER_INCH,
     GREY,
     ORANGE,
     RED,
     Unit,
     canvas,
     finish,
-    numbers,
+    sheet,
     show,
     tick_units,
 )
@@ -35,9 +33,11 @@ def histogram(
 ) -> str | None:
     """How many of the ``samples`` (positive) fall in each of ``bins`` equal steps of a log axis.
 
-    The counts have a log axis too, so that a single outlier shows.
+    ``unit`` prints a sample; the default takes seconds. The counts have a log axis too, so that a
+    single outlier shows.
     """
-    values = numbers("samples", samples)
+    values = _input.each(_input.positive, "samples", samples, what="a sample on a log axis")
+    _input.whole("bins", bins)
     figure, ax = canvas(ax, height=2.8)
     low, high = min(values), max(values) * (1 + 1e-9)
     ax.hist(values, bins=np.geomspace(low, high, bins + 1), color=BLUE)
@@ -66,8 +66,12 @@ def bars(
     log: bool = True,
     ax: Axes | None = None,
 ) -> str | None:
-    """One horizontal bar per entry of ``values`` (positive), first on top, with its value."""
-    lengths = numbers("values", list(values.values()))
+    """One horizontal bar per entry of ``values``, first on top, with its value.
+
+    Values are in what ``unit`` prints: positive on a log axis, else zero or more.
+    """
+    check = _input.positive if log else _input.not_negative
+    lengths = _input.each(check, "values", values, what="the length of a bar")
     figure, ax = canvas(ax, height=1.1 + 0.38 * len(lengths))
     drawn = ax.barh(list(values), lengths, color=BLUE)
     ax.bar_label(drawn, [unit(length) for length in lengths], padding=4)
@@ -75,7 +79,7 @@ def bars(
     if log:
         ax.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
     else:
-        ax.set_xlim(0, max(lengths) * 1.25)
+        ax.set_xlim(0, max(lengths) * 1.25 or 1)
     ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
     tick_units(ax, unit)
     marks = "; ".join(f"{key} {unit(length)}" for key, length in values.items())
@@ -93,11 +97,14 @@ def spread(
 ) -> str | None:
     """Every sample of each group as a dot on a log axis, its middle half as a bar, its median.
 
-    ``reference`` draws a dashed line, such as at 1 where the samples are ratios.
+    Samples are positive, in what ``unit`` prints. ``reference`` draws a dashed line, such as at 1
+    where the samples are ratios.
     """
-    if not groups:
-        raise ValueError("groups must hold at least one group of samples, but none came")
-    samples = {key: numbers(f"groups[{key!r}]", group) for key, group in groups.items()}
+    _input.filled("groups", groups, "group of samples")
+    samples = {
+        key: _input.each(_input.positive, f"groups[{key!r}]", group, what="a sample on a log axis")
+        for key, group in groups.items()
+    }
     figure, ax = canvas(ax, height=1.3 + 0.55 * len(samples))
     marks = []
     for row, (key, values) in enumerate(samples.items()):
@@ -123,21 +130,24 @@ def spread(
 def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
     """The ``pictures`` side by side: (1, H, W) in grey or (3, H, W) in colour.
 
-    Values outside [0, 1], as a convolution gives, are stretched to fit for display.
+    0 is black and 1 is white. A picture with values outside [0, 1], as a convolution gives, is
+    stretched: its smallest value becomes black and its largest white.
     """
-    if not pictures:
-        raise ValueError("pictures must hold at least one picture, but none came")
-    figure = Figure(figsize=(2.6 * len(pictures), 2.9), layout="constrained", dpi=DOTS_PER_INCH)
+    _input.filled("pictures", pictures, "picture")
+    figure = sheet(2.6 * len(pictures), 2.9)
     marks = []
     for column, (key, picture) in enumerate(pictures.items()):
+        if not isinstance(picture, Tensor):
+            raise TypeError(f"pictures[{key!r}] must be a tensor, but {type(picture)} came")
         if picture.dim() != 3 or picture.shape[0] not in (1, 3):
             shape = tuple(picture.shape)
             raise ValueError(f"pictures[{key!r}] must be (1, H, W) or (3, H, W), but {shape} came")
         pixels = picture.detach().float()
-        if pixels.min() < 0 or pixels.max() > 1:
-            pixels = (pixels - pixels.min()) / (pixels.max() - pixels.min())
+        low, high = pixels.min().item(), pixels.max().item()
+        if low < 0 or high > 1:
+            pixels = (pixels - low) / (high - low or 1)
         ax = figure.add_subplot(1, len(pictures), column + 1)
-        ax.imshow(pixels.permute(1, 2, 0).squeeze(-1).numpy(), cmap="gray")
+        ax.imshow(pixels.permute(1, 2, 0).squeeze(-1).numpy(), cmap="gray", vmin=0, vmax=1)
         ax.set(title=key, xticks=[], yticks=[])
         marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
     figure.suptitle(title)

@@ -7,18 +7,8 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from helpers import units
-from helpers.plotting._canvas import (
-    BLUE,
-    GREEN,
-    GREY,
-    RED,
-    Unit,
-    canvas,
-    finish,
-    numbers,
-    tick_units,
-)
+from helpers import _input, units
+from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, Unit, canvas, finish, tick_units
 
 
 def roofline(
@@ -35,14 +25,13 @@ def roofline(
     FLOP/s). The roof is ``compute`` (FLOP/s) or intensity times ``bandwidth`` (B/s), whichever is
     lower. Both axes are logarithmic. Williams et al., "Roofline", 2009.
     """
-    if not points:
-        raise ValueError("points must hold at least one workload, but none came")
+    _input.filled("points", points, "workload")
     for key, point in points.items():
         if len(point) != 2:
             raise ValueError(f"points[{key!r}] must be (intensity, rate), but {point!r} came")
-        numbers(f"points[{key!r}]", point)
-    numbers("compute", [compute])
-    numbers("bandwidth", [bandwidth])
+        _input.each(_input.positive, f"points[{key!r}]", point, what="a rate or intensity")
+    _input.positive("compute", compute, what="a rate in FLOP/s")
+    _input.positive("bandwidth", bandwidth, what="a rate in B/s")
     ridge = compute / bandwidth
     intensities = [intensity for intensity, _ in points.values()]
     low, high = min(ridge, *intensities) / 3, max(ridge, *intensities) * 5
@@ -104,8 +93,7 @@ def memory(
     the last (``"pre"``). ``expected`` names sizes, each drawn as a dashed line. What lies above the
     picture says which line is which, so that nothing covers a curve.
     """
-    if not curves:
-        raise ValueError("curves must hold at least one curve, but none came")
+    _input.filled("curves", curves, "curve")
     if where not in ("post", "pre"):
         raise ValueError(f"where must be 'post' or 'pre', but {where!r} came")
     figure, ax = canvas(ax, height=3.0)
@@ -119,6 +107,7 @@ def memory(
         values = units.size(sizes[0]), units.size(max(sizes)), units.size(sizes[-1])
         marks.append(f"{key}: first {values[0]}, highest {values[1]}, last {values[2]}")
     for key, size in (expected or {}).items():
+        _input.not_negative(f"expected[{key!r}]", size, what="bytes")
         ax.axhline(size, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label=key)
         marks.append(f"a dashed line, {key}, at {units.size(size)}")
     lines = len(ax.get_legend_handles_labels()[0])
@@ -139,9 +128,7 @@ def _check_curve(argument: str, points: Sequence[tuple[float, float]]) -> None:
     for point in points:
         if len(point) != 2:
             raise ValueError(f"{argument} must hold (x, bytes), not {point!r}")
-        if not (math.isfinite(point[0]) and 0 <= point[1] < math.inf):
-            raise ValueError(
-                f"{argument} must have a finite x and at least 0 bytes, but {point!r} came"
-            )
+        _input.number(f"x of {argument}", point[0])
+        _input.not_negative(f"{argument} at x = {point[0]}", point[1], what="bytes")
     if any(after[0] < before[0] for before, after in pairwise(points)):
         raise ValueError(f"{argument} must be in order of x")

@@ -1,15 +1,13 @@
 """What a profiler saw: spans along time, stacks of calls, lines of source."""
 
-import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from helpers import units
+from helpers import _input, units
 from helpers.plotting._canvas import (
     BLUE,
     GREEN,
@@ -44,9 +42,8 @@ def timeline(
     outermost. The picture's zero is the earliest start. As much of a label is written as fits; the
     text lists the outermost spans, the first twelve of each track, and counts the nested ones.
     """
+    _input.filled("tracks", tracks, "track")
     spans = {key: _spans(f"tracks[{key!r}]", track) for key, track in tracks.items()}
-    if not spans:
-        raise ValueError("tracks must hold at least one track, but none came")
     zero = min(start for track in spans.values() for start, *_ in track)
     end = max(start + duration for track in spans.values() for start, duration, *_ in track) - zero
     if not end > 0:
@@ -62,11 +59,7 @@ def timeline(
             # Every second span is a little lighter, so that neighbours can be told apart.
             alpha = 1 - 0.25 * (index % 2)
             ax.broken_barh([(left, duration)], (row, 0.9), color=colour, alpha=alpha, linewidth=0)
-            letters = int((duration / end * inches - 0.06) / 0.066)
-            if letters > 3:
-                shown = label if len(label) <= letters else f"{label[: letters - 1]}…"
-                middle = (left + duration / 2, row + 0.45)
-                ax.text(*middle, shown, color=ink, fontsize=7.5, ha="center", va="center")
+            _write(ax, label, (left, duration), row + 0.45, inches / end, ink)
         outermost = [span for span in track if span[3] == 0]
         listed = ", ".join(
             f"{label} from {unit(start - zero)} for {unit(duration)}"
@@ -106,10 +99,7 @@ def icicle(
     appear. ``rows`` limits the depth. A label is written where it fits; the text lists the first
     two rows, and follows the widest box down from the first.
     """
-    if not isinstance(rows, int) or isinstance(rows, bool):
-        raise TypeError(f"rows must be a whole number, but {rows!r} came")
-    if rows < 1:
-        raise ValueError(f"rows must be at least 1, but {rows} came")
+    _input.whole("rows", rows)
     own, whole = _stack_weights(stacks)
     end = sum(weight for stack, weight in whole.items() if len(stack) == 1)
     depth = min(rows, max(map(len, whole)))
@@ -126,12 +116,8 @@ def icicle(
         ax.add_patch(
             Rectangle((left, len(stack) - 1), weight, 1, facecolor=colour, edgecolor="white")
         )
-        letters = int((weight / end * inches - 0.06) / 0.066)
-        label = stack[-1] if len(stack[-1]) <= letters else f"{stack[-1][: letters - 1]}…"
-        if letters > 3:
-            ink = "white" if share > 0.85 else "black"
-            middle = (left + weight / 2, len(stack) - 0.5)
-            ax.text(*middle, label, color=ink, fontsize=7.5, ha="center", va="center")
+        ink = "white" if share > 0.85 else "black"
+        _write(ax, stack[-1], (left, weight), len(stack) - 0.5, inches / end, ink)
     ax.set(xlim=(0, end), ylim=(depth, 0), title=title, xlabel=xlabel, ylabel="depth of call")
     ax.set_yticks(np.arange(depth) + 0.5, range(1, depth + 1))
     ax.tick_params(axis="y", length=0)
@@ -178,33 +164,38 @@ def line_heat_map(
     return finish(figure, ax, "Line heat map", f"{timed}: {'; '.join(marks)}")
 
 
+def _write(
+    ax: Axes, label: str, box: tuple[float, float], row: float, scale: float, ink: str
+) -> None:
+    """As much of ``label`` as fits ``box``, (left, width) at ``scale`` inches a unit, in a row."""
+    left, width = box
+    letters = int((width * scale - 0.06) / 0.066)
+    if letters > 3:
+        shown = label if len(label) <= letters else f"{label[: letters - 1]}…"
+        middle = left + width / 2
+        ax.text(middle, row, shown, color=ink, fontsize=7.5, ha="center", va="center")
+
+
 def _spans(
     argument: str, spans: Sequence[tuple[float, float, str, int]]
 ) -> list[tuple[float, float, str, int]]:
-    if len(spans) == 0:
-        raise ValueError(f"{argument} must hold at least one span, but none came")
+    _input.filled(argument, spans, "span")
     for span in spans:
         if len(span) != 4:
             raise ValueError(f"{argument} must hold (start, duration, label, depth), not {span!r}")
         start, duration, label, depth = span
-        if not (np.isfinite(start) and np.isfinite(duration) and duration >= 0):
-            raise ValueError(
-                f"{argument} must have finite times and durations of at least 0 s, "
-                f"but {label!r} starts at {start} and lasts {duration}"
-            )
         if not isinstance(label, str):
             raise TypeError(f"{argument} must have strings as labels, but {label!r} came")
-        if not isinstance(depth, int) or depth < 0:
-            raise ValueError(
-                f"{argument} must have whole depths from 0, but {label!r} has {depth!r}"
-            )
+        span_name = f"{label!r} of {argument}"
+        _input.number(f"start of {span_name}", start)
+        _input.not_negative(f"duration of {span_name}", duration)
+        _input.whole(f"depth of {span_name}", depth, least=0)
     return sorted(spans, key=lambda span: (span[0], span[3]))
 
 
 def _stack_weights(stacks: Mapping[tuple[str, ...], float]) -> tuple[dict, dict]:
     """Each stack's own weight, and its weight with all below it; callers before their callees."""
-    if not stacks:
-        raise ValueError("stacks must hold at least one stack, but none came")
+    _input.filled("stacks", stacks, "stack")
     own: dict[tuple[str, ...], float] = {}
     whole: dict[tuple[str, ...], float] = {}
     for stack, weight in stacks.items():
@@ -214,10 +205,7 @@ def _stack_weights(stacks: Mapping[tuple[str, ...], float]) -> tuple[dict, dict]
                 f"a key of stacks must be a tuple of names, as ('main', 'forward'), "
                 f"but {stack!r} came"
             )
-        if isinstance(weight, bool) or not isinstance(weight, Real):
-            raise TypeError(f"stacks[{stack!r}] must be a number, but {weight!r} came")
-        if not 0 <= weight < math.inf:  # NaN neither
-            raise ValueError(f"stacks[{stack!r}] must be a number, zero or more, but {weight} came")
+        _input.not_negative(f"stacks[{stack!r}]", weight)
         for end in range(1, len(stack) + 1):
             own.setdefault(stack[:end], 0.0)
             whole[stack[:end]] = whole.get(stack[:end], 0.0) + weight
@@ -253,18 +241,14 @@ def _checked_lines(lines: Sequence[str], times: Mapping[int, float], first: int)
             raise TypeError(f"lines must be strings, but a {type(line).__name__} came: {line!r}")
     if not any(line.strip() for line in lines):
         raise ValueError("lines must hold at least one line of code, but none came")
-    if not isinstance(first, int) or isinstance(first, bool):
-        raise TypeError(f"first must be a line number, but {first!r} came")
+    _input.whole("first", first, least=0, what="a line number")
     last = first + len(lines) - 1
     for number, seconds in times.items():
         if number not in range(first, last + 1):
             raise ValueError(
                 f"times must be of the lines {first} to {last}, but a time of line {number!r} came"
             )
-        if isinstance(seconds, bool) or not isinstance(seconds, Real):
-            raise TypeError(f"times[{number}] must be a number, but {seconds!r} came")
-        if not 0 <= seconds < math.inf:  # NaN neither
-            raise ValueError(f"times[{number}] must be zero or more seconds, but {seconds} came")
+        _input.not_negative(f"times[{number}]", seconds, what="a time in seconds")
     if not sum(times.values()) > 0:
         raise ValueError("times must hold at least one time above zero")
     return sum(times.values())

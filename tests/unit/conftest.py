@@ -1,6 +1,8 @@
 """What several tests need."""
 
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from helpers.plotting import _canvas
 
@@ -11,3 +13,8 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     displayed: list[dict] = []
     monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
     return displayed
+
+
+@pytest.fixture
+def ax() -> Axes:
+    return Figure(figsize=(7.2, 3), layout="constrained").add_subplot()
