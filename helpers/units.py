@@ -17,12 +17,12 @@ _PREFIXES = {-4: "p", -3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G",
 
 def seconds(value: float) -> str:
     """A duration of ``value`` seconds, as ``~1.84 ms``."""
-    return _with_prefix(_input.not_negative("value", value, "a duration in seconds"), "s")
+    return _with_prefix(_input.not_negative("value", value, what="a duration in seconds"), "s")
 
 
 def size(value: float) -> str:
     """A measured size of ``value`` bytes, as ``~16.4 MB``."""
-    return _with_prefix(_input.not_negative("value", value, "a size in bytes"), "B")
+    return _with_prefix(_input.not_negative("value", value, what="a size in bytes"), "B")
 
 
 def rate(value: float, unit: str) -> str:
@@ -30,7 +30,7 @@ def rate(value: float, unit: str) -> str:
 
     FLOP, MAC and B (bytes) take an SI prefix, things that are counted do not.
     """
-    checked = _input.not_negative("value", value, f"a rate in {unit}/s")
+    checked = _input.not_negative("value", value, what=f"a rate in {unit}/s")
     if unit in ("FLOP", "MAC", "B"):
         return _with_prefix(checked, f"{unit}/s")
     return f"~{_three_digits(checked)} {unit}/s"
@@ -38,12 +38,13 @@ def rate(value: float, unit: str) -> str:
 
 def ratio(value: float) -> str:
     """How many times, as ``~12.3×``."""
-    return f"~{_three_digits(_input.not_negative('value', value, 'a ratio'))}×"
+    return f"~{_three_digits(_input.not_negative('value', value, what='a ratio'))}×"
 
 
 def percent(fraction: float) -> str:
     """A share given as a fraction, 0.47 as ``~47 %``."""
-    return f"~{_three_digits(100 * _input.not_negative('fraction', fraction, 'a fraction'))} %"
+    checked = _input.not_negative("fraction", fraction, what="a fraction")
+    return f"~{_three_digits(100 * checked)} %"
 
 
 def number(value: float) -> str:

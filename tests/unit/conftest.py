@@ -1,10 +1,13 @@
 """What several tests need."""
 
 import pytest
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from helpers.plotting import _canvas
+
+torch.set_num_threads(1)  # as quick on a quiet computer, and much quicker beside others
 
 
 @pytest.fixture
