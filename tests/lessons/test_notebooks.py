@@ -91,16 +91,8 @@ def ignored_at_the_end(notebook: NotebookNode) -> None:
     notebook.cells[11].metadata.tags = ["nbval-ignore-output"]
 
 
-def ignored_by_comment(notebook: NotebookNode) -> None:
-    notebook.cells[2].source += "\n# NBVAL_IGNORE_OUTPUT"
-
-
 def skipped(notebook: NotebookNode) -> None:
     notebook.cells[2].metadata.tags = ["nbval-skip"]
-
-
-def semicolon(notebook: NotebookNode) -> None:
-    notebook.cells[2].source += ";"
 
 
 def stored_error(notebook: NotebookNode) -> None:
@@ -133,24 +125,12 @@ def html_picture(notebook: NotebookNode) -> None:
     notebook.cells[2].outputs = [new_output("display_data", data=data)]
 
 
-def drawing_without_alt(notebook: NotebookNode) -> None:
-    notebook.cells[1].source += "\n\n![](https://example.org/drawing.svg)"
+def writes(text: str, cell: int = 1) -> Callable[[NotebookNode], None]:
+    def change(notebook: NotebookNode) -> None:
+        notebook.cells[cell].source += text
 
-
-def skipped_heading(notebook: NotebookNode) -> None:
-    notebook.cells[1].source += "\n\n#### Too deep"
-
-
-def second_title(notebook: NotebookNode) -> None:
-    notebook.cells[1].source += "\n\n# Another"
-
-
-def dead_link(notebook: NotebookNode) -> None:
-    notebook.cells[1].source += "\n\nSee [the next](02_missing.ipynb)."
-
-
-def dead_anchor(notebook: NotebookNode) -> None:
-    notebook.cells[1].source += "\n\nSee [above](#Nowhere)."
+    change.__name__ = f"writes {text[:40]!r}"
+    return change
 
 
 def prints(text: str) -> Callable[[NotebookNode], None]:
@@ -161,36 +141,12 @@ def prints(text: str) -> Callable[[NotebookNode], None]:
     return change
 
 
-def long_cell(notebook: NotebookNode) -> None:
-    notebook.cells[2].source += "\ntotal += 0" * 25
-
-
-def own_mark(notebook: NotebookNode) -> None:
-    notebook.cells[2].source += '\nprint(f"~{total} FLOP")'
-
-
-def measured_prose(notebook: NotebookNode) -> None:
-    notebook.cells[1].source += "\n\nIt takes 3.2 ms."
-
-
 def open_notes(notebook: NotebookNode) -> None:
     notebook.cells[1].metadata["slideshow"] = {"slide_type": "notes"}
 
 
 def no_prediction(notebook: NotebookNode) -> None:
     notebook.cells[1].source = "## Sum 1"
-
-
-def read_in_one_view(notebook: NotebookNode) -> None:
-    notebook.cells[1].source += "\n\n**Read.** Two."
-
-
-def never_measured(notebook: NotebookNode) -> None:
-    notebook.cells[-1].source += "\n\n**Predict.** And then?"
-
-
-def too_long(notebook: NotebookNode) -> None:
-    notebook.cells[1].source += " word" * 38 * 165
 
 
 def other_time(notebook: NotebookNode) -> None:
@@ -203,18 +159,6 @@ def at_home(*, words: int = 0, last: bool = True) -> Callable[[NotebookNode], No
         notebook.cells.insert(len(notebook.cells) if last else 1, section)
 
     return at_home
-
-
-def wide_line(notebook: NotebookNode) -> None:
-    notebook.cells[2].source += "  # " + 84 * "x"
-
-
-def writes(text: str) -> Callable[[NotebookNode], None]:
-    def change(notebook: NotebookNode) -> None:
-        notebook.cells[1].source += f"\n\n{text}"
-
-    change.__name__ = f"writes {text}"
-    return change
 
 
 def no_question(notebook: NotebookNode) -> None:
@@ -230,9 +174,9 @@ def no_question(notebook: NotebookNode) -> None:
         (counts_with_a_gap, rules.execution_counts_run_from_1),
         (ignored_without_claim, rules.nothing_escapes_the_comparison),
         (ignored_at_the_end, rules.nothing_escapes_the_comparison),
-        (ignored_by_comment, rules.nothing_escapes_the_comparison),
+        (writes("\n# NBVAL_IGNORE_OUTPUT", cell=2), rules.nothing_escapes_the_comparison),
         (skipped, rules.nothing_escapes_the_comparison),
-        (semicolon, rules.nothing_escapes_the_comparison),
+        (writes(";", cell=2), rules.nothing_escapes_the_comparison),
         (stored_error, rules.no_stored_errors),
         (timestamps, rules.the_file_is_canonical),
         (widget_state, rules.the_file_is_canonical),
@@ -240,28 +184,31 @@ def no_question(notebook: NotebookNode) -> None:
         (random_id, rules.the_file_is_canonical),
         (bare_png, rules.every_figure_has_alt_text),
         (html_picture, rules.every_figure_has_alt_text),
-        (drawing_without_alt, rules.every_figure_has_alt_text),
-        (skipped_heading, rules.headings_nest),
-        (second_title, rules.headings_nest),
-        (dead_link, rules.links_lead_somewhere),
-        (dead_anchor, rules.links_lead_somewhere),
+        (writes("\n\n![](https://example.org/drawing.svg)"), rules.every_figure_has_alt_text),
+        (writes("\n\n#### Too deep"), rules.headings_nest),
+        (writes("\n\n# Another"), rules.headings_nest),
+        (writes("\n\nSee [the next](02_missing.ipynb)."), rules.links_lead_somewhere),
+        (writes("\n\nSee [above](#Nowhere)."), rules.links_lead_somewhere),
         (prints("saved to /home/ada/x.json"), rules.outputs_name_no_machine),
         (prints("saved to /tmp/tmpab12/x.json"), rules.outputs_name_no_machine),
         (prints(r"saved to C:\Users\ada\x.json"), rules.outputs_name_no_machine),
         (prints(f"read {notebooks.ROOT}"), rules.outputs_name_no_machine),
-        (long_cell, rules.cells_are_short),
-        (own_mark, rules.the_mark_comes_from_units),
-        (measured_prose, rules.prose_holds_no_measurement),
+        (writes("\ntotal += 0" * 25, cell=2), rules.cells_are_short),
+        (writes('\nprint(f"~{total} FLOP")', cell=2), rules.the_mark_comes_from_units),
+        (writes("\n\nIt takes 3.2 ms."), rules.prose_holds_no_measurement),
         (open_notes, rules.notes_are_folded),
         (no_prediction, rules.a_lesson_has_its_anatomy),
         (no_question, rules.a_lesson_has_its_anatomy),
         (at_home(last=False), rules.a_lesson_has_its_anatomy),
-        (read_in_one_view, rules.a_prediction_is_measured_before_it_is_read),
-        (never_measured, rules.a_prediction_is_measured_before_it_is_read),
-        (too_long, rules.a_lesson_fits_its_class),
+        (writes("\n\n**Read.** Two."), rules.a_prediction_is_measured_before_it_is_read),
+        (
+            writes("\n\n**Predict.** And then?", cell=-1),
+            rules.a_prediction_is_measured_before_it_is_read,
+        ),
+        (writes(" word" * 38 * 165), rules.a_lesson_fits_its_class),
         (other_time, rules.a_lesson_fits_its_class),
         (at_home(words=15 * 165), rules.a_lesson_fits_its_class),
-        (wide_line, rules.cells_are_short),
+        (writes("  # " + 84 * "x", cell=2), rules.cells_are_short),
         (prints("row\n" * 33), rules.outputs_fit_a_screen),
         (writes("See lesson 05."), rules.lessons_are_named),
         (writes("See [lesson 05](05_torch_profiler.ipynb)."), rules.lessons_are_named),
