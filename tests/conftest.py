@@ -2,12 +2,12 @@
 
 import pytest
 
-from helpers import plotting
+from helpers.plotting import _canvas
 
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     """What the plotting functions display."""
     displayed: list[dict] = []
-    monkeypatch.setattr(plotting, "display", lambda data, raw: displayed.append(data))
+    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
     return displayed
