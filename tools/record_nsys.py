@@ -62,7 +62,7 @@ NSYS_FLAGS = [
 NCU_FLAGS = [
     "-k regex:gemm", "--kernel-id ::regex:gemm:", "--kernel-regex gemm",
     "-c 3", "--launch-skip 10", "--set basic", "-o report",
-    "--kill yes", "--cache-control none", "--csv", "--page raw",
+    "-c 3 --kill yes", "--cache-control none", "--csv", "--page raw",
     "--clock-control none", "--replay-mode application",
     "--nvtx --nvtx-include forward/",
 ]  # fmt: skip
