@@ -204,38 +204,40 @@ COMPANIONS = {"--capture-range-end=stop": ["-c", "nvtx"]}
 STARTED = ("Executable not found", "is not an executable")
 
 
+def verdict(said: str) -> dict:
+    """Whether a parser took the words that it was given, and else what it said."""
+    fine = any(sign in said for sign in STARTED)
+    return {"accepted": fine, "message": "" if fine else said}
+
+
 def accepted(path: str, words: list[str], folder: Path) -> dict:
     """Whether the tool's parser takes ``words``; it is given no real program."""
     _, text = run([path, *words, "no-such-program"], folder)
-    said = message(text, folder)
-    fine = any(sign in said for sign in STARTED)
-    return {"accepted": fine, "message": "" if fine else said}
+    return verdict(message(text, folder))
 
 
 # What a cluster has, as far as a template needs it: it starts the rest of its words.
 CLUSTER = {
     "srun": 'exec "$@"',
     "torchrun": 'while [ "$1" != --no-python ]; do shift; done; shift; exec "$@"',
-    "nsys": 'printf "%s\\n" nsys "$@" > words; exec {nsys} "$@"',
-    "ncu": 'printf "%s\\n" ncu "$@" > words; exec {ncu} "$@"',
 }
 
 
 def template(path: Path, folder: Path) -> dict:
     """The words that a job's template hands to nsys or ncu, and what their parser says."""
-    tools = {name: tool(name) or "false" for name in ("nsys", "ncu")}
+    programs = dict(CLUSTER)
+    for name in ("nsys", "ncu"):
+        real = tool(name) or "false"
+        programs[name] = f'printf "%s\\n" {name} "$@" > words; exec {real} "$@"'
     (folder / "bin").mkdir(exist_ok=True)
-    for name, text in CLUSTER.items():
-        program = folder / "bin" / name
-        program.write_text("#!/bin/bash\n" + text.replace("{nsys}", tools["nsys"])
-                           .replace("{ncu}", tools["ncu"]) + "\n")  # fmt: skip
-        program.chmod(0o755)
+    for name, text in programs.items():
+        (folder / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / "bin" / name).chmod(0o755)
     job = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "PBS_JOBID": "17.cluster"}
     job |= {"PROGRAM": "no-such-program", "PATH": f"{folder}/bin:/usr/bin:/bin"}
     _, text = run(["bash", path, "no-such-program"], folder, **job)
     words = (folder / "words").read_text().splitlines()
-    said = message(text, folder)
-    return {"words": words, "accepted": any(sign in said for sign in STARTED)}
+    return {"words": words, **verdict(message(text, folder))}
 
 
 def record_flags(out: Path, folder: Path) -> None:
@@ -255,18 +257,10 @@ def record_flags(out: Path, folder: Path) -> None:
     for line in COMMANDS:
         words = line.replace(" python ", " no-such-program ").split()[1:]
         _, text = run([nsys, *words], folder)
-        said = message(text, folder)
-        fine = "Executable not found" in said
-        row = {"line": line, "accepted": fine, "message": "" if fine else said}
-        found["commands"].append(row)
+        found["commands"].append({"line": line, **verdict(message(text, folder))})
     if ncu:
-        _, sets = run([ncu, "--list-sets"], folder)
-        row = r"^(\w+) .*? (yes|no) +(\d+) *$"
         found["ncu"] = {
             "version": version(ncu),
-            "metrics in a set": {
-                name: int(count) for name, _, count in re.findall(row, sets, re.M)
-            },
             "flags": {flag: accepted(ncu, flag.split(), folder) for flag in NCU_FLAGS},
         }
     save(out / "nsys_flags.json", found)

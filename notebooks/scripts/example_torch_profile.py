@@ -32,8 +32,7 @@ device = "cuda" if cuda else "cpu"
 
 
 def nvtx_range(name: str) -> AbstractContextManager:
-    """A range for nsys; none in a compiled function, as it would cut the graph."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():  # it would cut the graph
         return nullcontext()
     if cuda:  # one of the two: both would count every range twice
         return torch.cuda.nvtx.range(name)
