@@ -107,8 +107,8 @@ def test_the_photograph_is_no_noise() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((0, 64), ValueError, "height must be at least 1 pixel, but 0 came"),
-        ((64, -2), ValueError, "width must be at least 1 pixel, but -2 came"),
+        ((0, 64), ValueError, "height must be a whole number of pixels, at least 1, but 0"),
+        ((64, -2), ValueError, "width must be a whole number of pixels, at least 1, but -2"),
         ((6.4, 64), TypeError, "height must be a whole number of pixels, but 6.4 came"),
         ((64, 64, 4), ValueError, r"channels must be 1 \(grey\) or 3 \(colour\), but 4 came"),
     ],
