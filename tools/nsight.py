@@ -11,6 +11,7 @@ from tools.recording import run, tool
 
 QUIET = ["-s", "none", "--cpuctxsw=none"]
 RANGE = 59  # NVTX_EVENTS.eventType of a range that was pushed and popped
+CREATED = 75  # of a library that announced its name: it starts with the program, and has no end
 
 # What a stripped report keeps, with the columns that point into StringIds. Of those
 # only the names in use are kept. Everything else is dropped.
@@ -81,10 +82,13 @@ def rows_of(database: Path) -> dict[str, int]:
         return {table: db.execute(count(table)).fetchone()[0] for table in tables}
 
 
-def strip(source: Path, target: Path, about: dict[str, str]) -> None:
-    """Copy what the lessons read into a new database, and nothing else."""
+def strip(
+    source: Path, target: Path, about: dict[str, str], nvtx: tuple[int, ...] = (RANGE,)
+) -> None:
+    """Copy what the lessons read into a new database, and nothing else; ``nvtx``: the types."""
     target.unlink(missing_ok=True)
-    old, new = sqlite3.connect(source), sqlite3.connect(target)
+    old = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    new = sqlite3.connect(target)
     query = "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
     schema = dict(old.execute(query).fetchall())
     strings: set[int] = set()
@@ -92,7 +96,8 @@ def strip(source: Path, target: Path, about: dict[str, str]) -> None:
         if table not in schema:
             continue
         new.execute(schema[table])
-        kept = f"WHERE eventType = {RANGE}" if table == "NVTX_EVENTS" else ""
+        types = ", ".join(map(str, nvtx))
+        kept = f"WHERE eventType IN ({types})" if table == "NVTX_EVENTS" else ""
         order = "id" if table.startswith("ENUM") else "start, end DESC"
         cursor = old.execute(f"SELECT * FROM {table} {kept} ORDER BY {order}")
         names = [name for name, *_ in cursor.description]
@@ -100,15 +105,16 @@ def strip(source: Path, target: Path, about: dict[str, str]) -> None:
             marks = ", ".join("?" * len(row))
             new.execute(f"INSERT INTO {table} VALUES ({marks})", row)
             strings |= {row[names.index(column)] for column in columns}
-    for table in ("StringIds", "META_DATA_EXPORT"):
+    for table in {"StringIds", "META_DATA_EXPORT"} & set(schema):
         new.execute(schema[table])
     for identity in sorted(strings - {None}):
         query = "SELECT id, value FROM StringIds WHERE id = ?"
         row = old.execute(query, [identity]).fetchone()
         new.execute("INSERT INTO StringIds (id, value) VALUES (?, ?)", row)
-    schema_rows = "SELECT name, value FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA%'"
-    insert = "INSERT INTO META_DATA_EXPORT (name, value) VALUES (?, ?)"
-    new.executemany(insert, old.execute(schema_rows).fetchall())
+    if "META_DATA_EXPORT" in schema:
+        schema_rows = "SELECT name, value FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA%'"
+        insert = "INSERT INTO META_DATA_EXPORT (name, value) VALUES (?, ?)"
+        new.executemany(insert, old.execute(schema_rows).fetchall())
     new.execute("CREATE TABLE PROVENANCE (name TEXT PRIMARY KEY, value TEXT)")
     new.executemany("INSERT INTO PROVENANCE VALUES (?, ?)", about.items())
     new.commit()
