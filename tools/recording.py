@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import functools
 import getpass
 import gzip
 import json
@@ -166,10 +167,12 @@ def leaks(text: str) -> Iterator[str]:
             if kind != "an address" or is_address(found):
                 yield f"{kind}: {found!r}"
     host = socket.gethostname()
-    for name in {getpass.getuser(), host, host.split(".")[0]} - EVERYWHERE:
+    # A user called "step" is no leak where a program's range is called so.
+    innocent = EVERYWHERE | words_of_the_course()
+    for name in {user(), host, host.split(".")[0]} - innocent:
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
             yield f"a name of this machine: {name!r}"
-    for value in (str(Path.home()), str(ROOT)):
+    for value in (home(), str(ROOT)):
         if len(value) > 6 and value in text:
             yield f"a path of this machine: {value!r}"
     for key, value in os.environ.items():
@@ -177,6 +180,28 @@ def leaks(text: str) -> Iterator[str]:
         telling = len(value) > 20 or (len(value) > 11 and re.search(r"[/@:\\]", value))
         if telling and re.search(r"[^\w. ]", value) and value in text:
             yield f"the value of {key}"
+
+
+def user() -> str:
+    """The user's name; empty where the user id has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""
+
+
+def home() -> str:
+    """The user's home folder; empty where there is none, as in a container."""
+    found = os.path.expanduser("~")  # noqa: PTH111, as Path.home() may raise
+    return "" if found in ("~", "/") else found
+
+
+@functools.cache
+def words_of_the_course() -> set[str]:
+    """Every word of the programs that are recorded and that record; and the empty one."""
+    programs = [*SCRIPTS.glob("*.py"), *Path(__file__).parent.glob("*.py")]
+    found = {word for path in programs for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    return found | {""}
 
 
 def is_address(text: str) -> bool:

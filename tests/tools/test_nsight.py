@@ -1,6 +1,7 @@
 """Lesson 11 against the real tools: nsys and Slurm where they are, and what needs neither."""
 
 import ast
+import contextlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 
 from tools import notebooks, nsight, record_nsys, refresh
@@ -277,21 +279,34 @@ def slurm() -> Iterator[tuple[Path, dict[str, str]]]:
         pytest.skip(f"Slurm is not installed here: no {', '.join(missing)}")
     if os.geteuid() != 0:
         pytest.skip("slurmd starts jobs for its users, so this needs root")
+    with running_slurm(search) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def running_slurm(search: str, patience: float = 30) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Slurm's daemons while the block runs; they and their folder are gone however it ends."""
     # Under /tmp and short: munge's socket and its path have limits of their own.
-    with tempfile.TemporaryDirectory(prefix="slurm", dir="/tmp") as name:
-        folder = Path(name)
-        environment = {**os.environ, "PATH": search, "SLURM_CONF": f"{folder}/slurm.conf"}
-        daemons = []
-        try:
-            daemons = start_slurm(folder, environment)
-            yield folder, environment
-        finally:
-            for daemon in reversed(daemons):
-                daemon.terminate()
-                daemon.wait(timeout=20)
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm", dir="/tmp") as name,
+        contextlib.ExitStack() as daemons,
+    ):
+        environment = {**os.environ, "PATH": search, "SLURM_CONF": f"{name}/slurm.conf"}
+        start_slurm(Path(name), environment, daemons)
+        wait_for_node(Path(name), environment, patience)
+        yield Path(name), environment
 
 
-def start_slurm(folder: Path, environment: dict[str, str]) -> list[subprocess.Popen]:
+def stop(daemon: subprocess.Popen) -> None:
+    daemon.terminate()
+    try:
+        daemon.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+
+
+def start_slurm(folder: Path, environment: dict[str, str], daemons: contextlib.ExitStack) -> None:
     """munged, slurmctld and slurmd in the foreground, each below ``folder``."""
     host = socket.gethostname().split(".")[0]
     for name in ("state", "spool", "munge"):
@@ -334,21 +349,40 @@ PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
         ["slurmctld", "-D", "-c"],
         ["slurmd", "-D"],
     ]  # fmt: skip
-    daemons = []
     for words in commands:
         with (folder / f"{words[0]}.log").open("w") as log:
-            path = shutil.which(words[0], path=environment["PATH"])
-            daemons.append(
-                subprocess.Popen([path, *words[1:]], env=environment, stdout=log, stderr=log)
-            )
+            line = [shutil.which(words[0], path=environment["PATH"]), *words[1:]]
+            daemon = subprocess.Popen(line, env=environment, stdout=log, stderr=log)
+            daemons.callback(stop, daemon)
         time.sleep(0.5)
-    deadline = time.monotonic() + 30
+
+
+def wait_for_node(folder: Path, environment: dict[str, str], patience: float) -> None:
+    deadline = time.monotonic() + patience
     while "idle" not in (state := run(["sinfo", "-h", "-o", "%T"], environment)):
         if time.monotonic() > deadline:
             logs = "\n".join(path.read_text() for path in folder.glob("*.log"))
             raise TimeoutError(f"the node is {state!r}, not idle:\n{logs}")
         time.sleep(0.3)
-    return daemons
+
+
+@pytest.mark.parametrize("fails", ["before the node is idle", "in a test"])
+def test_no_daemon_and_no_folder_is_left_when_something_failed(fails: str, tmp_path: Path) -> None:
+    state = "down" if fails.startswith("before") else "idle"
+    note = f'echo $$ $SLURM_CONF >> "{tmp_path}/pids"; exec sleep 300'
+    for name, script in {**dict.fromkeys(SLURM[:3], note), "sinfo": f"echo {state}"}.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    with (
+        contextlib.suppress(TimeoutError if state == "down" else ZeroDivisionError),
+        running_slurm(f"{tmp_path}:/usr/bin:/bin", patience=1),
+    ):
+        raise ZeroDivisionError
+    started = [line.split() for line in (tmp_path / "pids").read_text().splitlines()]
+    assert len(started) == 3
+    for pid, configuration in started:
+        assert not psutil.pid_exists(int(pid))
+        assert not Path(configuration).parent.exists()
 
 
 def free_port() -> int:
