@@ -3,10 +3,15 @@
 """
 
 import re
+from linecache import getlines
 from pathlib import Path
 from pstats import Stats
+from typing import TYPE_CHECKING
 
 from pandas import DataFrame
+
+if TYPE_CHECKING:
+    from line_profiler import LineStats
 
 
 def profile_rows(stats: Stats) -> DataFrame:
@@ -63,6 +68,21 @@ def profile_stacks(stats: Stats, root: str, least: float = 0.01) -> dict[tuple[s
     return stacks
 
 
+def line_rows(stats: "LineStats", folder: Path | str = ".") -> DataFrame:
+    """A profile of line_profiler, one row a line: function, line, hits, seconds, code.
+
+    ``folder`` is where the profiled program was started: the name of its file may begin there.
+    """
+    rows = []
+    for (file, _, function), lines in stats.timings.items():
+        path = Path(folder, file)
+        source = path.read_text("utf-8").splitlines() if path.exists() else getlines(file)
+        for line, hits, ticks in lines:
+            code = source[line - 1].strip() if source else ""
+            rows.append((function, line, hits, ticks * stats.unit, code))
+    return DataFrame(rows, columns=["function", "line", "hits", "seconds", "code"])
+
+
 def import_times(listing: str) -> DataFrame:
     """What ``python -X importtime`` printed: module, depth, own and cumulative, in seconds.
 
@@ -83,4 +103,5 @@ def _label(function: tuple[str, int, str]) -> str:
         words = name.strip("<>").replace("'", "").split()
         return next((word for word in words if word not in ("built-in", "method")), name)
     path = Path(file)
-    return f"{path.parent.name if path.stem == '__init__' else path.stem}.{name}"
+    package = path.parent.name if path.stem == "__init__" else ""  # gone after strip_dirs
+    return f"{package or path.stem}.{name}"
