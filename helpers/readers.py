@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pstats
 from pathlib import Path
 
 import pandas as pd
@@ -47,3 +48,54 @@ def stacks(text: str) -> dict[tuple[str, ...], int]:
         frames = tuple(stack.split(";"))
         weights[frames] = weights.get(frames, 0) + int(weight)
     return weights
+
+
+def times_by_function(path: Path) -> dict[str, float]:
+    """{function: its time with all that it calls}, from a file of cProfile (``.prof``),
+    line_profiler (``.lprof``), pyinstrument (``.tree``, its JSON), py-spy (``.raw``) or Scalene
+    (``.json``), in that tool's unit: seconds, nanoseconds, samples or percent.
+
+    Scalene's functions are without those that they call.
+    """
+    found: dict[str, float] = {}
+    if path.suffix == ".prof":
+        called = pstats.Stats(str(path)).stats.items()
+        times = [(name, row[3]) for (_, _, name), row in called]
+    elif path.suffix == ".lprof":
+        from line_profiler import load_stats  # heavy, and only here
+
+        lines = load_stats(str(path)).timings.items()
+        times = [(key[2], sum(time for *_, time in rows)) for key, rows in lines]
+    elif path.suffix == ".tree":
+        frames = [json.loads(path.read_text(encoding="utf-8"))["root_frame"]]
+        for frame in frames:  # grows while we walk through it
+            frames += frame["children"]
+        times = [(frame["function"], frame["time"]) for frame in frames]
+    elif path.suffix == ".raw":
+        sampled = stacks(path.read_text(encoding="utf-8")).items()
+        times = [(f, n) for stack, n in sampled for f in {frame.split(" (")[0] for frame in stack}]
+    else:
+        files = json.loads(path.read_text(encoding="utf-8"))["files"].values()
+        times = [(row["line"], _scalene_share(row)) for f in files for row in f["functions"]]
+    for name, time in times:
+        found[name] = found.get(name, 0) + time
+    return found
+
+
+def scalene_lines(path: Path, script: str) -> pd.DataFrame:
+    """Scalene's profile of a ``script`` by number of the line: ``code``; ``share`` of the CPU
+    samples; ``asked``, bytes asked for in all; ``peak``, the most bytes that one run of it held.
+    """
+    files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
+    (rows,) = [file["lines"] for name, file in files if Path(name).name == script]
+    lines = [
+        (r["lineno"], r["line"].strip(), _scalene_share(r) / 100, r["n_malloc_mb"], r["n_peak_mb"])
+        for r in rows
+    ]
+    table = pd.DataFrame(lines, columns=["number", "code", "share", "asked", "peak"])
+    table[["asked", "peak"]] *= 2**20  # it writes mb, and means 1,048,576 bytes
+    return table.set_index("number")
+
+
+def _scalene_share(row: dict) -> float:
+    return row["n_cpu_percent_python"] + row["n_cpu_percent_c"] + row["n_sys_percent"]
