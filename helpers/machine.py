@@ -1,16 +1,8 @@
-<<<<<<< HEAD
 """What this computer is, how fast it could be on paper, and how fast it was seen to be.
 
 The peak is a multiplication: cores × lanes × multiply-add units × 2 × clock. The ceilings are
 measured: the best rates of a few workloads made to be fast. They are lower bounds on what the
 computer can do: another program, or a quieter moment, may be faster still.
-=======
-"""What this computer is, and how fast three kinds of work ran on it at best.
-
-The ceilings are measured, so they are lower bounds on the true ones: some other matrix product,
-or a quieter moment, may be faster still. The copy is no limit of reading: a sum, which writes
-nothing, can take its bytes from memory faster.
->>>>>>> l00
 """
 
 import os
@@ -116,13 +108,8 @@ def peak(dtype: torch.dtype = torch.float32, threads: int | None = None) -> floa
 def ceilings(threads: int | None = None, budget: float = 0.03) -> Ceilings:
     """Measure the ceilings with ``threads`` threads (all of torch's when None).
 
-<<<<<<< HEAD
     Each of five workloads is repeated for ``budget`` seconds, the copy at least ten times, and its
     fastest run counts.
-=======
-    Each of five workloads is repeated for ``budget`` seconds, the long copy at least ten times,
-    and its fastest run counts.
->>>>>>> l00
     """
     threads = _input.whole("threads", torch.get_num_threads() if threads is None else threads)
     with _threads(threads):

@@ -77,7 +77,6 @@ def test_a_ceiling_counts_the_work_that_was_timed(timed: list[SimpleNamespace]) 
 def test_all_threads_are_torch_s_unless_told_and_come_back_after_an_error(
     timed: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-<<<<<<< HEAD
     before = torch.get_num_threads()
     assert machine.ceilings().threads == before
     monkeypatch.setattr(machine, "_copy_rate", lambda budget: 1 / 0)
@@ -96,12 +95,6 @@ def test_a_product_has_the_type_asked_for(timed: list[SimpleNamespace]) -> None:
     assert machine.matrix_product_rate(10, torch.bfloat16) == 2 * 10**3 / 0.5
     assert [tensor.dtype for tensor in timed[0].inputs] == [torch.bfloat16] * 2
     assert not torch.equal(*timed[0].inputs)
-=======
-    monkeypatch.setattr(machine, "_fastest", lambda run, budget, least=3: 0.5)
-    assert machine.matrix_product_rate(100) == 2 * 100**3 / 0.5
-    assert machine.ceilings().convolution == 2 * 8 * 56 * 56 * 64 * 64 * 9 / 0.5
-    assert machine.ceilings().copy == 2 * machine.COPY_BYTES / 0.5
->>>>>>> l00
 
 
 def test_the_fastest_of_enough_runs_counts() -> None:
