@@ -10,16 +10,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from helpers import plotting
 from tools import notebooks
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """What the plotting functions display."""
-    displayed: list[dict] = []
-    monkeypatch.setattr(plotting, "display", lambda data, raw: displayed.append(data))
-    return displayed
 
 
 @pytest.fixture
