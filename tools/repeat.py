@@ -23,8 +23,9 @@ def main(arguments: list[str]) -> int:
         for run in range(1, options.times + 1):
             words = [sys.executable, "-m", "pytest", "-q", "-rfE", *options.pytest]
             done = subprocess.run(words, cwd=notebooks.ROOT, capture_output=True, text=True)
-            *_, last = [*done.stdout.splitlines(), done.stderr.strip() or "nothing was said"]
-            failed = [line for line in done.stdout.splitlines() if line[:6] in ("FAILED", "ERROR ")]
+            said = (done.stdout + done.stderr).splitlines()
+            last = [line for line in said if line.strip()][-1]
+            failed = [line for line in said if line[:6] in ("FAILED", "ERROR ")]
             failures.update(failed or [last] * (done.returncode != 0))
             print(f"{run}: {len(failed)} failed; {last}", flush=True)
     finally:
