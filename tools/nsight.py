@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import re
 import sqlite3
 from pathlib import Path
@@ -11,6 +10,7 @@ from tools.recording import run, tool
 
 QUIET = ["-s", "none", "--cpuctxsw=none"]
 RANGE = 59  # NVTX_EVENTS.eventType of a range that was pushed and popped
+CREATED = 75  # of a library that announced its name: it starts with the program, and has no end
 
 # What a stripped report keeps, with the columns that point into StringIds. Of those
 # only the names in use are kept. Everything else is dropped.
@@ -38,16 +38,13 @@ def record(
     """Run ``nsys profile``; return status, output and the exported report."""
     nsys = nsys or tool("nsys")
     report, database = folder / "r.nsys-rep", folder / "r.sqlite"
-    raw = folder / "r.qdstrm"
     words = [nsys, "profile", *flags, "-f", "true", "-o", "r", *program]
     for _ in range(3):
-        for old in (report, database, raw):
+        for old in (report, database):
             old.unlink(missing_ok=True)
         status, text = run(words, folder, timeout, **environment)
         if "End of file" not in text:  # it lost its agent, as on a busy computer it may
             break
-    if raw.exists() and not report.exists():
-        text += make_report(nsys, raw, report)
     if not report.exists():
         return status, text, None
     export = [nsys, "export", "-t", "sqlite", "-f", "true", "-o", database, report]
@@ -55,36 +52,19 @@ def record(
     return status, text + said, database if database.exists() else None
 
 
-def make_report(nsys: str, raw: Path, report: Path) -> str:
-    """Turn a .qdstrm into a report, where nsys could not; return what was said.
-
-    The nsys inside Nsight Compute stops at the .qdstrm. The importer lies elsewhere
-    in the same tree, and must be of the same version.
-    """
-    for parent in Path(nsys).resolve().parents[:4]:
-        if len(parent.parts) < 3:  # "/" and "/opt" hold too much to search
-            break
-        for importer in sorted(parent.rglob("QdstrmImporter")):
-            folders = [str(importer.parent), os.environ.get("LD_LIBRARY_PATH", "")]
-            libraries = {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, folders))}
-            _, said = run([importer, "-i", raw, "-o", report], raw.parent, **libraries)
-            return f"\n{said}"
-    return "\nnsys left a .qdstrm file, and no QdstrmImporter is near it"
-
-
-def rows_of(database: Path) -> dict[str, int]:
-    """How many rows each table of a report holds; enumerations left out."""
+def tables_of(database: Path) -> set[str]:
+    """The tables of a report."""
     with sqlite3.connect(database) as db:
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-        tables = [name for (name,) in db.execute(query) if not name.startswith("ENUM")]
-        count = "SELECT count(*) FROM {}".format
-        return {table: db.execute(count(table)).fetchone()[0] for table in tables}
+        return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
 
 
-def strip(source: Path, target: Path, about: dict[str, str]) -> None:
-    """Copy what the lessons read into a new database, and nothing else."""
+def strip(
+    source: Path, target: Path, about: dict[str, str], nvtx: tuple[int, ...] = (RANGE,)
+) -> None:
+    """Copy what the lessons read into a new database, and nothing else; ``nvtx``: the types."""
     target.unlink(missing_ok=True)
-    old, new = sqlite3.connect(source), sqlite3.connect(target)
+    old = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    new = sqlite3.connect(target)
     query = "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
     schema = dict(old.execute(query).fetchall())
     strings: set[int] = set()
@@ -92,7 +72,8 @@ def strip(source: Path, target: Path, about: dict[str, str]) -> None:
         if table not in schema:
             continue
         new.execute(schema[table])
-        kept = f"WHERE eventType = {RANGE}" if table == "NVTX_EVENTS" else ""
+        types = ", ".join(map(str, nvtx))
+        kept = f"WHERE eventType IN ({types})" if table == "NVTX_EVENTS" else ""
         order = "id" if table.startswith("ENUM") else "start, end DESC"
         cursor = old.execute(f"SELECT * FROM {table} {kept} ORDER BY {order}")
         names = [name for name, *_ in cursor.description]
@@ -100,15 +81,16 @@ def strip(source: Path, target: Path, about: dict[str, str]) -> None:
             marks = ", ".join("?" * len(row))
             new.execute(f"INSERT INTO {table} VALUES ({marks})", row)
             strings |= {row[names.index(column)] for column in columns}
-    for table in ("StringIds", "META_DATA_EXPORT"):
+    for table in {"StringIds", "META_DATA_EXPORT"} & set(schema):
         new.execute(schema[table])
     for identity in sorted(strings - {None}):
         query = "SELECT id, value FROM StringIds WHERE id = ?"
         row = old.execute(query, [identity]).fetchone()
         new.execute("INSERT INTO StringIds (id, value) VALUES (?, ?)", row)
-    schema_rows = "SELECT name, value FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA%'"
-    insert = "INSERT INTO META_DATA_EXPORT (name, value) VALUES (?, ?)"
-    new.executemany(insert, old.execute(schema_rows).fetchall())
+    if "META_DATA_EXPORT" in schema:
+        schema_rows = "SELECT name, value FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA%'"
+        insert = "INSERT INTO META_DATA_EXPORT (name, value) VALUES (?, ?)"
+        new.executemany(insert, old.execute(schema_rows).fetchall())
     new.execute("CREATE TABLE PROVENANCE (name TEXT PRIMARY KEY, value TEXT)")
     new.executemany("INSERT INTO PROVENANCE VALUES (?, ?)", about.items())
     new.commit()

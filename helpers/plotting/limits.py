@@ -53,7 +53,10 @@ def roofline(
     for key, (intensity, rate) in points.items():
         ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
         # A neighbour close by on the right takes the room there: write to the left, and higher.
-        crowded = any(intensity < other < 2.5 * intensity for other in intensities)
+        crowded = any(
+            intensity < other < 2.5 * intensity and rate / 4 < height < 4 * rate
+            for other, height in points.values()
+        )
         place = ((-6, 6), "right", "bottom") if crowded else ((8, -3), "left", "top")
         offset, side, height = place
         ax.annotate(

@@ -41,6 +41,7 @@ def test_as_large_and_as_much_work_as_published(build: type[nn.Module], batch: i
     with FlopCounterMode(display=False) as counter:
         logits = model(images)
     assert counter.get_total_flops() == 2 * batch * macs
+    assert models.macs(model, images) == batch * macs
     assert tuple(logits.shape) == (batch, 1000)
     assert torch.fx.symbolic_trace(model)(images).shape == (batch, 1000)
 
@@ -141,3 +142,12 @@ def test_wrong_images_are_refused(build: type[nn.Module], shape: tuple, message:
 def test_heads_that_do_not_divide_the_width_are_refused() -> None:
     with pytest.raises(ValueError, match="width must be a multiple of heads, 5, but 12 came"):
         models.Attention(12, heads=5)
+
+
+def test_macs_by_hand() -> None:
+    layers = nn.Sequential(nn.Conv2d(4, 6, 3, groups=2, bias=False), nn.ReLU(), nn.Linear(8, 5))
+    model, x = layers.to("meta"), torch.empty(2, 4, 10, 10, device="meta")
+    assert models.macs(model, x) == 2 * 6 * 8 * 8 * (4 // 2 * 9) + 2 * 6 * 8 * 5 * 8
+    attention, x = models.Attention(12, 3).to("meta"), torch.empty(2, 5, 12, device="meta")
+    assert models.macs(attention, x) == 2 * 5 * 12 * (36 + 12) + 2 * 2 * 5 * 5 * 12
+    assert not attention._forward_hooks
