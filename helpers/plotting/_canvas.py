@@ -26,7 +26,7 @@ def show(figure: Figure, description: str) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
     width = round(figure.get_figwidth() * DOTS_PER_INCH * SCREEN)
-    picture = base64.b64encode(buffer.getvalue()).decode("ascii")
+    picture = base64.b64encode(buffer.getvalue()).decode()
     tag = (
         f'<img alt="{html.escape(description)}" width="{width}" '
         f'src="data:image/png;base64,{picture}">'
@@ -54,8 +54,7 @@ def finish(figure: Figure | None, ax: Axes, kind: str, marks: str) -> str | None
     description = f"{kind}. Title: {ax.get_title()}. {'; '.join(axes)}. {marks}."
     if figure is None:
         return description
-    show(figure, description)
-    return None
+    return show(figure, description)
 
 
 def tick_units(ax: Axes, unit: Unit) -> None:

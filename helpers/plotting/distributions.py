@@ -100,7 +100,7 @@ def spread(
     Samples are positive, in what ``unit`` prints. ``reference`` draws a dashed line, such as at 1
     where the samples are ratios.
     """
-    _input.filled("groups", groups, "group of samples")
+    _input.filled("groups", groups, what="group of samples")
     samples = {
         key: _input.each(_input.positive, f"groups[{key!r}]", group, what="a sample on a log axis")
         for key, group in groups.items()
@@ -133,7 +133,7 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
     0 is black and 1 is white. A picture with values outside [0, 1], as a convolution gives, is
     stretched: its smallest value becomes black and its largest white.
     """
-    _input.filled("pictures", pictures, "picture")
+    _input.filled("pictures", pictures, what="picture")
     figure = sheet(2.6 * len(pictures), 2.9)
     marks = []
     for column, (key, picture) in enumerate(pictures.items()):
@@ -147,7 +147,7 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
         if low < 0 or high > 1:
             pixels = (pixels - low) / (high - low or 1)
         ax = figure.add_subplot(1, len(pictures), column + 1)
-        ax.imshow(pixels.permute(1, 2, 0).squeeze(-1).numpy(), cmap="gray", vmin=0, vmax=1)
+        ax.imshow(pixels.permute(1, 2, 0).numpy(), cmap="gray", vmin=0, vmax=1)
         ax.set(title=key, xticks=[], yticks=[])
         marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
     figure.suptitle(title)

@@ -25,7 +25,7 @@ def roofline(
     FLOP/s). The roof is ``compute`` (FLOP/s) or intensity times ``bandwidth`` (B/s), whichever is
     lower. Both axes are logarithmic. Williams et al., "Roofline", 2009.
     """
-    _input.filled("points", points, "workload")
+    _input.filled("points", points, what="workload")
     for key, point in points.items():
         if len(point) != 2:
             raise ValueError(f"points[{key!r}] must be (intensity, rate), but {point!r} came")
@@ -96,7 +96,7 @@ def memory(
     the last (``"pre"``). ``expected`` names sizes, each drawn as a dashed line. What lies above the
     picture says which line is which, so that nothing covers a curve.
     """
-    _input.filled("curves", curves, "curve")
+    _input.filled("curves", curves, what="curve")
     if where not in ("post", "pre"):
         raise ValueError(f"where must be 'post' or 'pre', but {where!r} came")
     figure, ax = canvas(ax, height=3.0)

@@ -42,7 +42,7 @@ def timeline(
     outermost. The picture's zero is the earliest start. As much of a label is written as fits; the
     text lists the outermost spans, the first twelve of each track, and counts the nested ones.
     """
-    _input.filled("tracks", tracks, "track")
+    _input.filled("tracks", tracks, what="track")
     spans = {key: _spans(f"tracks[{key!r}]", track) for key, track in tracks.items()}
     zero = min(start for track in spans.values() for start, *_ in track)
     end = max(start + duration for track in spans.values() for start, duration, *_ in track) - zero
@@ -179,7 +179,7 @@ def _write(
 def _spans(
     argument: str, spans: Sequence[tuple[float, float, str, int]]
 ) -> list[tuple[float, float, str, int]]:
-    _input.filled(argument, spans, "span")
+    _input.filled(argument, spans, what="span")
     for span in spans:
         if len(span) != 4:
             raise ValueError(f"{argument} must hold (start, duration, label, depth), not {span!r}")
@@ -195,7 +195,7 @@ def _spans(
 
 def _stack_weights(stacks: Mapping[tuple[str, ...], float]) -> tuple[dict, dict]:
     """Each stack's own weight, and its weight with all below it; callers before their callees."""
-    _input.filled("stacks", stacks, "stack")
+    _input.filled("stacks", stacks, what="stack")
     own: dict[tuple[str, ...], float] = {}
     whole: dict[tuple[str, ...], float] = {}
     for stack, weight in stacks.items():

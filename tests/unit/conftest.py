@@ -14,7 +14,7 @@ torch.set_num_threads(1)  # as quick on a quiet computer, and much quicker besid
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     """What the plotting functions display."""
     displayed: list[dict] = []
-    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
+    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data) if raw else 0)
     return displayed
 
 

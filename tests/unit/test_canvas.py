@@ -3,6 +3,7 @@ import io
 import re
 
 import pytest
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 from PIL import Image
@@ -13,7 +14,8 @@ from tools import notebooks
 
 
 def test_a_figure_carries_its_description_as_alt_text(shown: list[dict]) -> None:
-    plotting.bars({"loops": 0.25, "F.conv2d": 6e-5}, title="The ladder", xlabel="median time")
+    with rc_context({"savefig.format": "svg", "savefig.facecolor": "black"}):  # a reader's own
+        plotting.bars({"loops": 0.25, "F.conv2d": 6e-5}, title="The ladder", xlabel="median time")
     (data,) = shown
     assert data["text/plain"] == (
         "Bar chart. Title: The ladder. x axis: median time (log scale). "
@@ -55,14 +57,15 @@ def test_the_picture_itself_is_not_compared(shown: list[dict]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "few"),
-    [((0.8, 2.2), True), ((0.5, 14.9), True), ((1, 30), False), ((1, 900), False)],
+    ("limits", "few"), [((0.8, 2.2), 1), ((0.5, 14.9), 1), ((1, 30), 0), ((0.1, 9), 0)]
 )
 def test_a_narrow_log_axis_has_more_labels(ax: Axes, limits: tuple, few: bool) -> None:
     ax.set(xscale="log", xlim=limits)
     _canvas.tick_units(ax, units.ratio)
-    assert ({1, 2} if few else {1, 10}) <= set(ax.get_xticks().round(9))
-    assert (2 in ax.get_xticks()) == (5 in ax.get_xticks().round(9)) == few
+    ticks = {float(f"{tick:.3g}") for tick in ax.get_xticks()}
+    assert {1, 2, 5} & ticks == ({1, 2, 5} if few else {1})
+    ax.figure.draw_without_rendering()
+    assert {label.get_text() for label in ax.get_xticklabels(minor=True)} <= {""}
 
 
 def test_ticks_have_units_and_no_mark(ax: Axes) -> None:

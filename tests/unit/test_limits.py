@@ -33,7 +33,8 @@ def test_every_point_and_the_roof_are_inside_the_picture(points: dict, ax: Axes)
         assert rate == pytest.approx(min(100e9, intensity * 20e9))
     assert list(roof.get_xdata())[1] == ridge.get_xdata()[0] == 5
     assert [(dot.get_xdata()[0], dot.get_ydata()[0]) for dot in dots] == list(points.values())
-    assert {dot.get_marker() for dot in dots} == {"o"}
+    assert [dot.get_marker() for dot in dots] == ["o"] * len(points)
+    assert (roof.get_linestyle(), ridge.get_linestyle()) == ("-", "--")
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     for line in ax.lines:
         assert all(left <= x <= right for x in line.get_xdata())
@@ -70,7 +71,7 @@ def test_the_memory_s_text_says_what_the_picture_shows(ax: Axes) -> None:
         "one step: first ~0 B, highest ~12.0 MB, last ~1.00 MB; "
         "a dashed line, by hand, at ~11.0 MB."
     )
-    assert list(ax.lines[1].get_ydata()) == [11e6, 11e6]
+    assert [*ax.lines[1].get_ydata(), ax.lines[1].get_linestyle()] == [11e6, 11e6, "--"]
 
 
 @pytest.mark.parametrize("where", ["post", "pre"])
