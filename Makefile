@@ -1,22 +1,24 @@
-# make lab       work through the course in JupyterLab      make test      re-execute and check it all
-# make refresh   re-execute the notebooks in place          make lint      style of code and notebooks
+# make lab        work through the course in JupyterLab
+# make test       re-execute every notebook and check it        make test-all   everything that CI checks
+# make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
+# make lock       renew constraints.txt from requirements.txt
 #
-# CPU=1 takes torch from PyTorch's CPU index: on Linux without an NVIDIA GPU it saves gigabytes.
 # PYTHON=python3.12 chooses the Python that .venv is made with.
 
 PYTHON ?= python3
 BIN := .venv/bin
-CPU_INDEX := https://download.pytorch.org/whl/cpu
 READY := .venv/ready
 
-.PHONY: lab test refresh lint
+.PHONY: lab test test-all refresh lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
-	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+	$(BIN)/python -m jupyterlab notebooks/00_start_here.ipynb
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+test-all: test
 
 refresh: $(READY)
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)
@@ -25,12 +27,13 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-$(READY): requirements.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(not (3, 11) <= v < (3, 14) and \
-	  "This course needs Python 3.11, 3.12 or 3.13, but $(PYTHON) is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % v)'
+lock: $(READY)
+	grep -v '^-' requirements.txt | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	  --no-annotate --no-header - -o constraints.txt
+
+$(READY): requirements.txt constraints.txt pyproject.toml
+	@test -w . || { echo "This folder cannot be written to: copy the course to one of your own, and call make there."; exit 1; }
+	@$(PYTHON) tools/install.py --check
 	$(PYTHON) -m venv .venv
-ifdef CPU
-	$(BIN)/pip install --index-url $(CPU_INDEX) "$$(grep -o '^torch==[^ ]*' requirements.txt)"
-endif
-	$(BIN)/pip install -r requirements.txt
+	$(BIN)/python tools/install.py
 	@touch $(READY)

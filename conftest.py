@@ -1,10 +1,17 @@
-"""How pytest runs the notebooks: strictly, in one environment everywhere, and every one of them."""
+"""How pytest runs the notebooks: strictly, in one environment everywhere, and every one of them.
+
+Each cell runs once. With ``--everything``, which is ``make test-all``, it runs three times in the
+same kernel, its claims are examined, and the tests that are marked so run, too.
+"""
 
 import os
 import platform
+from collections import Counter
+from itertools import chain
 
 import pytest
 
+from tests.lessons import engine
 from tools import notebooks
 
 
@@ -13,8 +20,15 @@ def mode(system: str, processor: str) -> str:
     return "strict" if (system, processor) == ("Linux", "x86_64") else "lax"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    words = "run cells three times, examine claims, and run the tests marked 'everything'"
+    parser.addoption("--everything", action="store_true", help=words)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(notebooks.KERNEL_ENVIRONMENT)
+    config.option.nbval_cell_timeout = notebooks.CELL_TIMEOUT
+    config.addinivalue_line("markers", "everything: costs much; run with --everything only")
     if config.option.nbval and mode(platform.system(), platform.machine()) == "lax":
         config.option.nbval, config.option.nbval_lax = False, True
 
@@ -29,6 +43,15 @@ def pytest_report_header() -> str:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.everything:
+        items[:] = engine.everything(items)
+        return
+    for item in items:
+        if item.get_closest_marker("everything"):
+            item.add_marker(pytest.mark.skip(reason="make test-all runs it"))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """A whole run that leaves out a notebook or a test file is an error, not a pass."""
     config = session.config
@@ -41,3 +64,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if idle:
         names = ", ".join(str(path.relative_to(notebooks.ROOT)) for path in sorted(idle))
         raise pytest.UsageError(f"nothing was collected from {names}; every one must be tested")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The seconds of each file that takes any."""
+    seconds: Counter[str] = Counter()
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid.split("::")[0]] += report.duration
+    for name, taken in seconds.items():
+        if taken >= 1:
+            terminalreporter.line(f"{taken:6.0f} s  {name}")

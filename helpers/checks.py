@@ -22,7 +22,7 @@ def claim(text: str, holds: bool, **measured: object) -> None:
         raise TypeError(f"text must be a sentence, but {text!r} came")
     if not measured:
         raise TypeError(f"claim {text!r} must show what it rests on, such as ratio=a / b")
-    if type(holds).__name__ not in ("bool", "bool_"):  # numpy's own bool is welcome
+    if type(holds).__name__ != "bool":  # numpy's own is welcome
         raise TypeError(f"holds must be True or False, but a {type(holds).__name__} came")
     evidence = ", ".join(f"{key} = {_shown(value)}" for key, value in measured.items())
     if not holds:

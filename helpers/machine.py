@@ -1,8 +1,8 @@
-"""What this computer is, and how fast three kinds of work ran on it at best.
+"""What this computer is, how fast it could be on paper, and how fast it was seen to be.
 
-The ceilings are measured, so they are lower bounds on the true ones: some other matrix product,
-or a quieter moment, may be faster still. The copy is no limit of reading: a sum, which writes
-nothing, can take its bytes from memory faster.
+The peak is a multiplication: cores × lanes × multiply-add units × 2 × clock. The ceilings are
+measured: the best rates of a few workloads made to be fast. They are lower bounds on what the
+computer can do: another program, or a quieter moment, may be faster still.
 """
 
 import os
@@ -18,18 +18,25 @@ import psutil
 import torch
 import torch.nn.functional as F
 
+from helpers import _input
+
 MATRIX_SIZES = (256, 512, 1024)
-COPY_BYTES = 64_000_000  # read once and written once: beyond the caches of most computers
+COPY_BYTES = 128_000_000  # a tensor; 64 MB still fit the last cache of some servers, and flew
+FMA_UNITS = 2  # a core: those of most laptops and servers since 2013; Apple's cores have four
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The best rates seen with this many threads."""
+    """The best rates seen with this many threads: lower bounds on what the computer can do.
+
+    ``copy`` counts every byte read and every byte written, once each. That is not all there is:
+    reading alone may be faster, and a processor may also fetch what it is about to overwrite.
+    """
 
     threads: int
     matrix_product: float  # FLOP/s
     convolution: float  # FLOP/s
-    copy: float  # B/s, bytes read plus bytes written
+    copy: float  # B/s
 
     @property
     def compute(self) -> float:
@@ -38,8 +45,13 @@ class Ceilings:
 
 
 def describe() -> dict[str, str | int]:
-    """What this computer is: names as strings, counts as integers, memory in bytes."""
-    cuda = torch.cuda.is_available()
+    """What this computer is: names as strings, counts as integers, memory in bytes.
+
+    "vector instructions" are the widest that PyTorch's own code uses, and then those for products
+    of bfloat16 numbers that the processor knows.
+    """
+    known = torch.cpu.get_capabilities()
+    bfloat16 = [name for name in ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16") if known.get(name)]
     return {
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -49,18 +61,57 @@ def describe() -> dict[str, str | int]:
         "Python": platform.python_version(),
         "torch": torch.__version__,
         "torch threads": torch.get_num_threads(),
-        "vector instructions": torch.backends.cpu.get_cpu_capability(),
-        "GPU": torch.cuda.get_device_name() if cuda else "none",
+        "vector instructions": ", ".join([torch.backends.cpu.get_cpu_capability(), *bfloat16]),
+        "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
     }
+
+
+def lanes(dtype: torch.dtype = torch.float32) -> int | None:
+    """On how many numbers of ``dtype`` one vector instruction works; None where that is unknown.
+
+    For float32: 16 with AVX-512, 8 with AVX2, 4 with ARM's NEON. Only float32 and float64, because
+    smaller numbers have instructions of other shapes.
+    """
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"dtype must be torch.float32 or torch.float64, but {dtype} came")
+    known = torch.cpu.get_capabilities()
+    widths = {"avx512_f": 64, "avx2": 32, "neon": 16}  # bytes, the widest first
+    width = next((width for name, width in widths.items() if known.get(name)), None)
+    return width and width // dtype.itemsize
+
+
+def clock() -> float | None:
+    """The highest clock rate that the system admits to, in Hz; None where it tells none.
+
+    Often the rate that the maker guarantees: a processor that is cool and little used runs faster.
+    """
+    try:
+        told = psutil.cpu_freq()
+    except (AttributeError, OSError, RuntimeError, SystemError):
+        return None
+    hertz = 1e6 * max(told.max, told.current) if told else 0.0
+    return hertz if hertz > 1e8 else None  # psutil 7.2 takes an Apple M4 for one of 4 MHz
+
+
+def peak(dtype: torch.dtype = torch.float32, threads: int | None = None) -> float | None:
+    """The arithmetic rate on paper, in FLOP/s, or None where lanes or clock are unknown.
+
+    Cores (as many as ``threads``, all of torch's when None, but no more than there are) × lanes ×
+    FMA_UNITS, which is assumed, × 2 operations a multiply-add × clock.
+    """
+    cores = _input.whole("threads", torch.get_num_threads() if threads is None else threads)
+    cores = min(cores, psutil.cpu_count(logical=False) or cores)
+    width, frequency = lanes(dtype), clock()
+    return cores * width * FMA_UNITS * 2 * frequency if width and frequency else None
 
 
 def ceilings(threads: int | None = None, budget: float = 0.03) -> Ceilings:
     """Measure the ceilings with ``threads`` threads (all of torch's when None).
 
-    Each of five workloads is repeated for ``budget`` seconds, the long copy at least ten times,
-    and its fastest run counts.
+    Each of five workloads is repeated for ``budget`` seconds, the copy at least ten times, and its
+    fastest run counts.
     """
-    threads = torch.get_num_threads() if threads is None else threads
+    threads = _input.whole("threads", torch.get_num_threads() if threads is None else threads)
     with _threads(threads):
         products = [matrix_product_rate(size, budget=budget) for size in MATRIX_SIZES]
         return Ceilings(threads, max(products), _convolution_rate(budget), _copy_rate(budget))
@@ -70,6 +121,7 @@ def matrix_product_rate(
     size: int, dtype: torch.dtype = torch.float32, budget: float = 0.03
 ) -> float:
     """FLOP/s of a square matrix product: ``size``³ multiply-adds, two operations each."""
+    _input.whole("size", size)
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randn(size, size, generator=generator).to(dtype) for _ in range(2))
     out = torch.empty(size, size, dtype=dtype)
@@ -89,6 +141,7 @@ def _convolution_rate(budget: float) -> float:
 
 
 def _copy_rate(budget: float) -> float:
+    """B/s read and written while one tensor is copied to another, both beyond the caches."""
     source = torch.ones(COPY_BYTES // 4)
     target = torch.zeros_like(source)
     return 2 * COPY_BYTES / _fastest(lambda: target.copy_(source), budget, least=10)
@@ -99,8 +152,7 @@ def _fastest(run: Callable[[], object], budget: float, least: int = 3) -> float:
 
     The shortest, because everything else the computer does can only add time.
     """
-    if budget <= 0:
-        raise ValueError(f"budget must be a positive time in seconds, but {budget} came")
+    _input.positive("budget", budget, what="a time in seconds")
     run()
     samples: list[float] = []
     while len(samples) < least or sum(samples) < budget:
@@ -112,10 +164,6 @@ def _fastest(run: Callable[[], object], budget: float, least: int = 3) -> float:
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError(f"threads must be a whole number, but {count!r} came")
-    if count < 1:
-        raise ValueError(f"threads must be at least 1, but {count} came")
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

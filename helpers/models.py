@@ -156,3 +156,26 @@ class ViT_B_16(nn.Module):
         x = torch.cat([first, x], dim=1) + self.position
         x = self.norm(self.blocks(x))
         return self.linear(x[:, 0])
+
+
+def macs(model: nn.Module, x: Tensor) -> int:
+    """The multiply-adds of ``model(x)``, from shapes: of a layer, numbers out × weights for each.
+
+    Counts ``nn.Conv2d``, ``nn.Linear`` and the two products of ``Attention``, where they are
+    called as modules, as in this file and in ``workloads.SmallCNN``; all else is 0 by convention.
+    """
+    total = 0
+
+    def add(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        nonlocal total
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            total += output.numel() * module.weight[0].numel()
+        elif isinstance(module, Attention):
+            n, words, width = inputs[0].shape
+            total += 2 * n * words * words * width  # Q Kᵀ, and the weights with V
+
+    hooks = [module.register_forward_hook(add) for module in model.modules()]
+    model(x)
+    for hook in hooks:
+        hook.remove()
+    return total

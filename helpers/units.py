@@ -3,23 +3,26 @@
 Every measured value is printed behind a tilde: ``~1.84 ms``. The mark tells the reader that theirs
 will differ, and tells the tests to compare all but the number and its SI prefix. Exact values
 (counts, shapes, sizes) are printed with plain f-strings and carry no mark. Units are decimal:
-1 kB is 1,000 bytes.
+1 kB is 1,000 bytes. A value that is no number is refused with a ``TypeError``; one that is not
+finite, or is negative where it cannot be, with a ``ValueError``.
 """
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
+
+from helpers import _input
 
 _PREFIXES = {-4: "p", -3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
 
 
 def seconds(value: float) -> str:
-    """A duration of ``value`` seconds, as ``~1.84 ms``; negative durations are refused."""
-    return _with_prefix(_checked("value", value, "a duration in seconds"), "s")
+    """A duration of ``value`` seconds, as ``~1.84 ms``."""
+    return _with_prefix(_input.not_negative("value", value, what="a duration in seconds"), "s")
 
 
 def size(value: float) -> str:
     """A measured size of ``value`` bytes, as ``~16.4 MB``."""
-    return _with_prefix(_checked("value", value, "a size in bytes"), "B")
+    return _with_prefix(_input.not_negative("value", value, what="a size in bytes"), "B")
 
 
 def rate(value: float, unit: str) -> str:
@@ -27,7 +30,7 @@ def rate(value: float, unit: str) -> str:
 
     FLOP, MAC and B (bytes) take an SI prefix, things that are counted do not.
     """
-    checked = _checked("value", value, f"a rate in {unit}/s")
+    checked = _input.not_negative("value", value, what=f"a rate in {unit}/s")
     if unit in ("FLOP", "MAC", "B"):
         return _with_prefix(checked, f"{unit}/s")
     return f"~{_three_digits(checked)} {unit}/s"
@@ -35,12 +38,13 @@ def rate(value: float, unit: str) -> str:
 
 def ratio(value: float) -> str:
     """How many times, as ``~12.3×``."""
-    return f"~{_three_digits(_checked('value', value, 'a ratio'))}×"
+    return f"~{_three_digits(_input.not_negative('value', value, what='a ratio'))}×"
 
 
 def percent(fraction: float) -> str:
     """A share given as a fraction, 0.47 as ``~47 %``."""
-    return f"~{_three_digits(100 * _checked('fraction', fraction, 'a fraction'))} %"
+    checked = _input.not_negative("fraction", fraction, what="a fraction")
+    return f"~{_three_digits(100 * checked)} %"
 
 
 def number(value: float) -> str:
@@ -48,7 +52,7 @@ def number(value: float) -> str:
 
     It may be negative.
     """
-    magnitude = abs(_checked("value", value, "a number", negative=True))
+    magnitude = abs(_input.number("value", value))
     if isinstance(value, Integral):
         return f"~{int(value):,}"
     return f"~{'-' if value < 0 else ''}{_three_digits(magnitude)}"
@@ -76,14 +80,3 @@ def _three_digits(value: float) -> str:
         return f"{value:.2e}"
     decimals = max(0, 2 - math.floor(math.log10(rounded)))
     return f"{rounded:,.{decimals}f}"
-
-
-def _checked(argument: str, value: float, expected: str, negative: bool = False) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(
-            f"{argument} must be {expected}, but a {type(value).__name__} came: {value!r}"
-        )
-    if not math.isfinite(value) or (value < 0 and not negative):
-        allowed = "finite" if negative else "finite and not negative"
-        raise ValueError(f"{argument} must be {expected}, {allowed}, but {value} came")
-    return float(value)

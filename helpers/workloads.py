@@ -16,6 +16,8 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor, nn
 
+from helpers import _input
+
 
 def photograph(height: int = 64, width: int = 64, channels: int = 3) -> Tensor:
     """The photograph that matplotlib ships, as float32 (channels, height, width) in [0, 1].
@@ -25,10 +27,7 @@ def photograph(height: int = 64, width: int = 64, channels: int = 3) -> Tensor:
     asked for is resized. ``channels`` is 3 for colour and 1 for grey.
     """
     for argument, value in {"height": height, "width": width}.items():
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{argument} must be a whole number of pixels, but {value!r} came")
-        if value < 1:
-            raise ValueError(f"{argument} must be at least 1 pixel, but {value} came")
+        _input.whole(argument, value, what="a whole number of pixels")
     if channels not in (1, 3):
         raise ValueError(f"channels must be 1 (grey) or 3 (colour), but {channels!r} came")
 
@@ -163,10 +162,7 @@ def synthetic_cifar(count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     for every ``seed``; an image is its class's pattern, shifted by up to three pixels, under noise
     of twice its strength. Use two seeds for a training and a test set.
     """
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError(f"count must be a whole number of images, but {count!r} came")
-    if count < 1:
-        raise ValueError(f"count must be at least 1 image, but {count} came")
+    _input.whole("count", count, what="a whole number of images")
     patterns = torch.randn(10, 3, 4, 4, generator=torch.Generator().manual_seed(2102208))
     patterns = F.interpolate(patterns, size=(32, 32), mode="bicubic", align_corners=False)
 

@@ -22,6 +22,9 @@ KERNEL_ENVIRONMENT = {
     "NSYS": "",
     "PYTEST_CURRENT_TEST": "notebooks",
 }
+# The seconds that a cell may take: in a test, in a refresh, on the pretended GPU.
+CELL_TIMEOUT = 120
+
 # The real nsys, for the tests that want it: found before the kernels' variable hides it.
 INSTALLED_NSYS = shutil.which(os.environ.get("NSYS") or "nsys")
 

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import re
 import sqlite3
 from pathlib import Path
@@ -39,16 +38,13 @@ def record(
     """Run ``nsys profile``; return status, output and the exported report."""
     nsys = nsys or tool("nsys")
     report, database = folder / "r.nsys-rep", folder / "r.sqlite"
-    raw = folder / "r.qdstrm"
     words = [nsys, "profile", *flags, "-f", "true", "-o", "r", *program]
     for _ in range(3):
-        for old in (report, database, raw):
+        for old in (report, database):
             old.unlink(missing_ok=True)
         status, text = run(words, folder, timeout, **environment)
         if "End of file" not in text:  # it lost its agent, as on a busy computer it may
             break
-    if raw.exists() and not report.exists():
-        text += make_report(nsys, raw, report)
     if not report.exists():
         return status, text, None
     export = [nsys, "export", "-t", "sqlite", "-f", "true", "-o", database, report]
@@ -56,30 +52,10 @@ def record(
     return status, text + said, database if database.exists() else None
 
 
-def make_report(nsys: str, raw: Path, report: Path) -> str:
-    """Turn a .qdstrm into a report, where nsys could not; return what was said.
-
-    The nsys inside Nsight Compute stops at the .qdstrm. The importer lies elsewhere
-    in the same tree, and must be of the same version.
-    """
-    for parent in Path(nsys).resolve().parents[:4]:
-        if len(parent.parts) < 3:  # "/" and "/opt" hold too much to search
-            break
-        for importer in sorted(parent.rglob("QdstrmImporter")):
-            folders = [str(importer.parent), os.environ.get("LD_LIBRARY_PATH", "")]
-            libraries = {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, folders))}
-            _, said = run([importer, "-i", raw, "-o", report], raw.parent, **libraries)
-            return f"\n{said}"
-    return "\nnsys left a .qdstrm file, and no QdstrmImporter is near it"
-
-
-def rows_of(database: Path) -> dict[str, int]:
-    """How many rows each table of a report holds; enumerations left out."""
+def tables_of(database: Path) -> set[str]:
+    """The tables of a report."""
     with sqlite3.connect(database) as db:
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-        tables = [name for (name,) in db.execute(query) if not name.startswith("ENUM")]
-        count = "SELECT count(*) FROM {}".format
-        return {table: db.execute(count(table)).fetchone()[0] for table in tables}
+        return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
 
 
 def strip(

@@ -5,7 +5,7 @@
 Writes nsys_cpu.sqlite and nsys_cpu.json (a report of example_torch_profile.py, and
 what torch.profiler saw in the same run), nsys_flags.json (which flags it accepts),
 nsys_facts.json (what a recording keeps, costs and gives away) and nsys_traps.json
-(forked workers, short calls). Needs nsys on the PATH or in $NSYS, and uses ncu from
+(forked workers). Needs nsys on the PATH or in $NSYS, and uses ncu from
 the PATH or $NCU for its flags.
 
 Run it as an ordinary user: as root, nsys sees other people's processes. Every tool
@@ -22,8 +22,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from helpers import machine
 from tools import recording
-from tools.nsight import QUIET, RANGE, record, rows_of, stats, strip
+from tools.nsight import QUIET, RANGE, record, stats, strip, tables_of
 from tools.recording import SCRIPTS, run, save, tool, version
 
 # The commands of the documents that this lesson brings up to date, word for word.
@@ -55,14 +56,18 @@ NSYS_FLAGS = [
     "--cudabacktrace=true", "--cudabacktrace=all", "--cudabacktrace=all:10000",
     "--cudabacktrace-threshold=10000", "--force-overwrite=true",
     "--pytorch=autograd-nvtx", "--python-functions-trace=functions.json",
-    "--discard-environment=true",
+    "--discard-environment=true", "--cuda-graph-trace=node", "--delay=60", "--duration=20",
+    "--gpu-metrics-devices=all", "--trace-fork-before-exec=true", "--python-sampling=true",
 ]  # fmt: skip
 NCU_FLAGS = [
     "-k regex:gemm", "--kernel-id ::regex:gemm:", "--kernel-regex gemm",
     "-c 3", "--launch-skip 10", "--set basic", "-o report",
-    "--csv", "--page raw", "--clock-control none", "--replay-mode application",
+    "-c 3 --kill yes", "--cache-control none", "--csv", "--page raw",
+    "--clock-control none", "--replay-mode application",
     "--nvtx --nvtx-include forward/",
 ]  # fmt: skip
+
+TEMPLATES = sorted((recording.ROOT / "assets" / "jobs").glob("*/*"))
 
 # Long ranges, and a pause at the end: on a busy computer nsys needs time to react.
 RANGES = """
@@ -110,8 +115,6 @@ if __name__ == "__main__":
     with nvtx.annotate("program"):
         list(DataLoader(Numbers(), num_workers=1))
 """
-SHORT_CALLS = "import os\nfor _ in range(20_000): os.stat('.')"
-
 WORK = """
 import json, os, time
 
@@ -151,13 +154,13 @@ def message(text: str, folder: Path) -> str:
 
 
 def provenance(command: str, **versions: str) -> dict[str, str]:
-    device = f"{recording.processor()}, no GPU"
+    device = f"{machine.describe()['processor']}, no GPU"
     return recording.provenance("record_nsys.py", device, command, **versions)
 
 
 def ranges(database: Path | None) -> dict[str, int] | None:
     """How often each NVTX range is in a report; None without ranges or report."""
-    if database is None or "NVTX_EVENTS" not in rows_of(database):
+    if database is None or "NVTX_EVENTS" not in tables_of(database):
         return None
     with sqlite3.connect(database) as db:
         rows = db.execute(
@@ -189,7 +192,6 @@ def record_report(out: Path, folder: Path) -> None:
             "nsys stats": {
                 name: stats(database, name, folder) for name in ("nvtx_sum", "osrt_sum")
             },
-            "rows before stripping": rows_of(database),
         },
     )
 
@@ -198,17 +200,48 @@ def record_report(out: Path, folder: Path) -> None:
 COMPANIONS = {"--capture-range-end=stop": ["-c", "nvtx"]}
 
 
-def accepted(path: str, words: list[str], folder: Path) -> dict:
-    """Whether the tool's parser takes ``words``; it is given no real program."""
-    _, text = run([path, *words, "no-such-program"], folder)
-    said = message(text, folder)
-    started = ("Executable not found", "is not an executable")
-    fine = any(sign in said for sign in started)
+# The complaint that is left when every flag was taken: about the program that does not exist.
+STARTED = ("Executable not found", "is not an executable")
+
+
+def verdict(said: str) -> dict:
+    """Whether a parser took the words that it was given, and else what it said."""
+    fine = any(sign in said for sign in STARTED)
     return {"accepted": fine, "message": "" if fine else said}
 
 
+def accepted(path: str, words: list[str], folder: Path) -> dict:
+    """Whether the tool's parser takes ``words``; it is given no real program."""
+    _, text = run([path, *words, "no-such-program"], folder)
+    return verdict(message(text, folder))
+
+
+# What a cluster has, as far as a template needs it: it starts the rest of its words.
+CLUSTER = {
+    "srun": 'exec "$@"',
+    "torchrun": 'while [ "$1" != --no-python ]; do shift; done; shift; exec "$@"',
+}
+
+
+def template(path: Path, folder: Path) -> dict:
+    """The words that a job's template hands to nsys or ncu, and what their parser says."""
+    programs = dict(CLUSTER)
+    for name in ("nsys", "ncu"):
+        real = tool(name) or "false"
+        programs[name] = f'printf "%s\\n" {name} "$@" > words; exec {real} "$@"'
+    (folder / "bin").mkdir(exist_ok=True)
+    for name, text in programs.items():
+        (folder / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / "bin" / name).chmod(0o755)
+    job = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "PBS_JOBID": "17.cluster"}
+    job |= {"PROGRAM": "no-such-program", "PATH": f"{folder}/bin:/usr/bin:/bin"}
+    _, text = run(["bash", path, "no-such-program"], folder, **job)
+    words = (folder / "words").read_text().splitlines()
+    return {"words": words, **verdict(message(text, folder))}
+
+
 def record_flags(out: Path, folder: Path) -> None:
-    """What the parsers say to each flag, and to the documents' commands."""
+    """What the parsers say to each flag, to the documents' commands, and to our templates."""
     nsys, ncu = tool("nsys"), tool("ncu")
     command = "nsys profile FLAG no-such-program"
     found = {
@@ -219,22 +252,15 @@ def record_flags(out: Path, folder: Path) -> None:
         },
         "alone": {flag: accepted(nsys, ["profile", flag], folder) for flag in COMPANIONS},
         "commands": [],
+        "templates": {path.name: template(path, folder) for path in TEMPLATES},
     }
     for line in COMMANDS:
         words = line.replace(" python ", " no-such-program ").split()[1:]
         _, text = run([nsys, *words], folder)
-        said = message(text, folder)
-        fine = "Executable not found" in said
-        row = {"line": line, "accepted": fine, "message": "" if fine else said}
-        found["commands"].append(row)
+        found["commands"].append({"line": line, **verdict(message(text, folder))})
     if ncu:
-        _, sets = run([ncu, "--list-sets"], folder)
-        row = r"^(\w+) .*? (yes|no) +(\d+) *$"
         found["ncu"] = {
             "version": version(ncu),
-            "metrics in a set": {
-                name: int(count) for name, _, count in re.findall(row, sets, re.M)
-            },
             "flags": {flag: accepted(ncu, flag.split(), folder) for flag in NCU_FLAGS},
         }
     save(out / "nsys_flags.json", found)
@@ -317,18 +343,16 @@ def record_facts(out: Path, folder: Path) -> None:
     found = {
         "provenance": provenance("nsys profile -t nvtx …", **versions),
         **behaviour(folder),
-        "cost": cost(folder),
         "distortion": distortion(folder),
     }
     save(out / "nsys_facts.json", found)
 
 
 def record_traps(out: Path, folder: Path) -> None:
-    """Which workers are followed, and which operating-system calls are kept."""
+    """Which workers are followed."""
     found = {
         "provenance": provenance("nsys profile …", nsys=version(tool("nsys"))),
         "workers": workers(folder),
-        "threshold": thresholds(folder),
     }
     save(out / "nsys_traps.json", found)
 
@@ -356,23 +380,6 @@ def workers(folder: Path) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def thresholds(folder: Path) -> dict[str, dict[str, int]]:
-    """How many calls are kept with and without a threshold, and how short."""
-    query = (
-        "SELECT count(*), coalesce(sum(end - start < 1000), 0), min(end - start)"
-        " FROM OSRT_API WHERE eventClass = 27"
-    )
-    found = {}
-    for flag in ("", "--osrt-threshold=0", "--osrt-threshold=1000"):
-        flags = ["-t", "osrt", *QUIET, *([flag] if flag else [])]
-        _, _, report = record(flags, [sys.executable, "-c", SHORT_CALLS], folder)
-        with sqlite3.connect(report) as db:
-            row = db.execute(query).fetchone()
-        names = ("calls", "shorter than 1000 ns", "shortest in ns")
-        found[flag] = dict(zip(names, row, strict=True))
-    return found
-
-
 SETTINGS = {
     "-t nvtx -s none": ["-t", "nvtx", *QUIET],
     "-t nvtx,osrt -s none --osrt-threshold=10000": [
@@ -381,21 +388,6 @@ SETTINGS = {
     "-t nvtx,osrt -s none": ["-t", "nvtx,osrt", *QUIET],
     "-t nvtx,osrt -s process-tree": ["-t", "nvtx,osrt", "-s", "process-tree"],
 }  # fmt: skip
-
-
-def cost(folder: Path) -> dict[str, dict]:
-    """How much is written about one run of the training script."""
-    program = [sys.executable, str(SCRIPTS / "example_torch_profile.py")]
-    found = {}
-    for name, flags in SETTINGS.items():
-        _, _, database = record(flags, program, folder)
-        rows = rows_of(database)
-        kept = ["NVTX_EVENTS", "OSRT_API", "COMPOSITE_EVENTS"]
-        found[name] = {
-            "bytes": (folder / "r.nsys-rep").stat().st_size,
-            "rows": {table: rows.get(table, 0) for table in kept},
-        }
-    return found
 
 
 def distortion(folder: Path) -> dict[str, dict[str, float]]:

@@ -3,8 +3,8 @@
     python -m tools.refresh [NOTEBOOK ...]
 
 A stored output stays, pictures and measured digits included, when what the tests compare is equal
-and neither its cell nor the helpers changed since the notebook was last committed. So a refresh
-without a real change is an empty diff.
+and neither its cell nor the helpers, scripts and recordings changed since the notebook was last
+committed. So a refresh without a real change is an empty diff.
 """
 
 import os
@@ -18,6 +18,8 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 from tools import notebooks
+
+READ_BY_CELLS = ("helpers", "notebooks/scripts", "assets/recordings")
 
 
 def main(arguments: list[str]) -> int:
@@ -65,7 +67,7 @@ def execute(notebook: NotebookNode, folder: Path, failing: bool = False) -> Note
     copy = nbformat.from_dict(notebook)
     NotebookClient(
         copy,
-        timeout=120,
+        timeout=notebooks.CELL_TIMEOUT,
         allow_errors=failing,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
@@ -85,7 +87,7 @@ def _compared(outputs: list[NotebookNode]) -> list[tuple[str, str]]:
 
 
 def committed_sources(path: Path) -> dict[str, str]:
-    """Cell id to source as last committed; empty when the helpers have changed since then.
+    """Cell id to source as last committed; empty when what cells read has changed since then.
 
     Empty, too, without git or before the first commit: then every output is taken afresh.
     """
@@ -93,7 +95,8 @@ def committed_sources(path: Path) -> dict[str, str]:
     if not commit:
         return {}
     top = _git("rev-parse", "--show-toplevel", cwd=path.parent)
-    if _git("diff", "--name-only", commit, "--", f"{top}/helpers", cwd=path.parent) != "":
+    read = [f"{top}/{folder}" for folder in READ_BY_CELLS]
+    if _git("diff", "--name-only", commit, "--", *read, cwd=path.parent) != "":
         return {}
     name = path.relative_to(Path(top).resolve()).as_posix()
     text = _git("show", f"{commit}:{name}", cwd=path.parent)

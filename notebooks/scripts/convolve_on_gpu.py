@@ -1,7 +1,8 @@
 """A chain of convolutions on a GPU, where there is one: a program to be profiled.
 
 Run it with ``python -m kernprof -lv convolve_on_gpu.py``, and once more with the
-environment variable CUDA_LAUNCH_BLOCKING=1. Lesson 07 compares the two tables.
+environment variable CUDA_LAUNCH_BLOCKING=1. Lesson 07, line_profiler, compares the
+two tables.
 """
 
 import sys

@@ -12,7 +12,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -31,15 +31,18 @@ cuda = torch.cuda.is_available()
 device = "cuda" if cuda else "cpu"
 
 
+def nvtx_range(name: str) -> AbstractContextManager:
+    if torch.compiler.is_compiling():  # it would cut the graph
+        return nullcontext()
+    if cuda:  # one of the two: both would count every range twice
+        return torch.cuda.nvtx.range(name)
+    return nvtx.annotate(name) if nvtx else nullcontext()
+
+
 @contextmanager
 def mark(name: str) -> Iterator[None]:
     """Give a stretch of code a name that torch.profiler and nsys both show."""
-    with ExitStack() as stack:
-        stack.enter_context(record_function(name))
-        if cuda:
-            stack.enter_context(torch.cuda.nvtx.range(name))
-        elif nvtx is not None:  # one of the two: both would count every range twice
-            stack.enter_context(nvtx.annotate(name))
+    with record_function(name), nvtx_range(name):
         yield
 
 
@@ -84,8 +87,10 @@ def train_step(
         with mark("optimiser"):
             optimiser.step()
             optimiser.zero_grad()
-    if cuda:
-        torch.cuda.synchronize()
+        if (
+            cuda
+        ):  # inside the mark: else it would end when the last kernel is launched
+            torch.cuda.synchronize()
     return time.perf_counter() - start
 
 

@@ -1,7 +1,7 @@
-"""Launch one kernel between cudaProfilerStart and cudaProfilerStop: for ncu.
+"""Launch one kernel twenty times: for ncu, which asks why it is slow.
 
-Run it with ``ncu --profile-from-start off --set full python
-scripts/launch_kernels.py "product bf16"``. Lesson 11 reads the counters.
+With a GPU, ``ncu -k "regex:gemm|nvjet" --launch-skip 10 -c 1 --kill yes python
+scripts/launch_kernels.py "product bf16"``; or submit assets/jobs/slurm/ncu.sbatch.
 """
 
 import argparse
@@ -10,15 +10,11 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-SIZE = 4096
 
-
-def product(precision: str) -> Callable[[], object]:
-    """A square matrix product, in float32, tf32 or bf16."""
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-    a = torch.randn(SIZE, SIZE, device="cuda", dtype=dtype)
-    b = torch.randn(SIZE, SIZE, device="cuda", dtype=dtype)
+def product(dtype: torch.dtype, tf32: bool = False) -> Callable[[], object]:
+    """A square matrix product."""
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    a, b = (torch.randn(4096, 4096, device="cuda", dtype=dtype) for _ in range(2))
     return lambda: a @ b
 
 
@@ -32,25 +28,16 @@ def linear(batch: int) -> Callable[[], object]:
 def resize() -> Callable[[], object]:
     """Twice the height and width: 10 samples of 16 channels, 64 × 64."""
     images = torch.rand(10, 16, 64, 64, device="cuda")
-    return lambda: F.interpolate(
-        images, scale_factor=2, mode="bilinear", align_corners=False
-    )
-
-
-def relu() -> Callable[[], object]:
-    """256 million bytes in, and as many out."""
-    x = torch.randn(64_000_000, device="cuda")
-    return lambda: F.relu(x)
+    return lambda: F.interpolate(images, scale_factor=2, mode="bilinear")
 
 
 KERNELS: dict[str, Callable[[], Callable[[], object]]] = {
-    "product float32": lambda: product("float32"),
-    "product tf32": lambda: product("tf32"),
-    "product bf16": lambda: product("bf16"),
-    "resize": resize,
-    "relu": relu,
+    "product float32": lambda: product(torch.float32),
+    "product tf32": lambda: product(torch.float32, tf32=True),
+    "product bf16": lambda: product(torch.bfloat16),
     "linear 4": lambda: linear(4),
     "linear 512": lambda: linear(512),
+    "resize": resize,
 }
 
 
@@ -60,15 +47,10 @@ def main() -> None:
     name = parser.parse_args().kernel
     if not torch.cuda.is_available():
         parser.error("this needs an NVIDIA GPU that PyTorch can use; there is none")
-    torch.manual_seed(0)
     launch = KERNELS[name]()
-    for _ in range(3):  # warm-up: libraries are loaded, the kernel is chosen
+    for _ in range(20):
         launch()
     torch.cuda.synchronize()
-    torch.cuda.profiler.start()
-    launch()
-    torch.cuda.synchronize()
-    torch.cuda.profiler.stop()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Train SmallCNN on images with a random square erased: a program to be profiled.
 
 Run it with ``python scripts/train_with_erasing.py --steps 3``. One line is slow, on
-purpose: lesson 07 finds it, and mends a copy.
+purpose: lesson 07, line_profiler, finds it, and fixes a copy.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def main() -> None:
     )
     steps = parser.parse_args().steps
 
-    torch.set_num_threads(1)  # steadier times: see lesson 01
+    torch.set_num_threads(1)  # steadier times: see lesson 01, Timing
     torch.manual_seed(0)
     model = workloads.SmallCNN()
     images, labels = workloads.synthetic_cifar(32)

@@ -4,19 +4,36 @@ Each rule takes a notebook and its path, and yields one complaint for each place
 """
 
 import ast
-import getpass
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from tools import notebooks
+from tools import notebooks, recording
 
-LONGEST_CELL = 25
+LONGEST_CELL, WIDEST_LINE, TALLEST_OUTPUT = 25, 84, 32
+MOST_MINUTES, MOST_AT_HOME = 38, 15
 IGNORED = "nbval-ignore-output"
+LESSONS = {
+    "00": "Start here",
+    "01": "Timing",
+    "02": "cProfile",
+    "03": "MACs and FLOPs",
+    "04": "The roofline",
+    "05": "The torch profiler",
+    "06": "The GPU's timeline",
+    "07": "line_profiler",
+    "08": "Memory of a program",
+    "09": "Memory of a network",
+    "10": "Data and processes",
+    "11": "Nsight",
+    "12": "Whole programs",
+    "13": "ResNet-50 and ViT",
+    "14": "Make it fast",
+}
 # Tags and comments that would take a cell out of the strict comparison without a trace.
 LOOPHOLES = re.compile(r"#\s*(PYTEST_VALIDATE_|NBVAL_)|nbval-(skip|raises)|raises-exception")
 
@@ -114,27 +131,108 @@ def dead_links(text: str, path: Path, anchors: set[str]) -> Iterator[str]:
 
 
 def outputs_name_no_machine(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """No absolute path, user or host name of whoever ran the notebook last."""
+    """No absolute path, nor the home folder of whoever ran the notebook last."""
     roots = r"home|Users|root|tmp|work|opt|usr|var|private|mnt|srv|site-packages|\.venv"
     absolute = re.compile(rf"(?<![\w.~<])/(?:{roots})/|\b[A-Za-z]:\\\w|/site-packages/|\.venv/")
-    names = {str(Path.home()), str(notebooks.ROOT)}
-    if getpass.getuser() not in ("root", "user", "runner"):
-        names.add(f"/{getpass.getuser()}/")
+    homes = [home for home in (recording.home(), str(notebooks.ROOT)) if len(home) > 1]
+    here = re.compile("|".join(rf"(?<![\w.]){re.escape(home)}(?!\w)" for home in homes))
     for cell in _code(notebook):
         for _, text in notebooks.texts(cell.outputs):
             text = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", text)
             text = re.sub(r"\S*ipykernel_\d+[\\/]\d+\.py", "", text)
             if found := absolute.search(text):
                 yield f"{cell.id}: an absolute path in an output: {text[found.start() :][:40]!r}"
-            elif any(name in text for name in names):
+            elif here.search(text):
                 yield f"{cell.id}: a name of this machine in an output"
 
 
 def cells_are_short(notebook: NotebookNode, path: Path) -> Iterator[str]:
     for cell in _code(notebook):
-        lines = len(cell.source.splitlines())
-        if lines > LONGEST_CELL:
-            yield f"{cell.id}: {lines} lines; {LONGEST_CELL} at most"
+        lines = cell.source.splitlines()
+        if len(lines) > LONGEST_CELL:
+            yield f"{cell.id}: {len(lines)} lines; {LONGEST_CELL} at most"
+        if (widest := max(map(len, lines), default=0)) > WIDEST_LINE:
+            yield f"{cell.id}: a line of {widest} columns; {WIDEST_LINE} at most"
+
+
+def outputs_fit_a_screen(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    for cell in _code(notebook):
+        lines = sum(map(_lines_shown, cell.outputs))
+        if lines > TALLEST_OUTPUT:
+            yield f"{cell.id}: {lines} lines of output; {TALLEST_OUTPUT} at most"
+
+
+def _lines_shown(output: NotebookNode) -> int:
+    """How many lines of text an output has: a table its rows, a picture none."""
+    data = output.get("data", {"text/plain": output.get("text", "")})
+    html = str(data.get("text/html", ""))
+    if "<tr" in html or "<img" in html:
+        return html.count("<tr")
+    return len(str(data.get("text/plain", "")).splitlines())
+
+
+def a_lesson_fits_its_class(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """What is done in class takes 38 minutes to read and predict, and states 1.3 times that."""
+    if not re.match(r"\d\d_", path.name):
+        return
+    in_class, at_home = minutes(notebook)
+    if in_class > MOST_MINUTES:
+        yield f"{in_class:.1f} minutes; {MOST_MINUTES} at most"
+    if at_home > MOST_AT_HOME:
+        yield f"{at_home:.1f} minutes at home; {MOST_AT_HOME} at most"
+    stated = re.search(r"\*\*Time\*\* (\d+) minutes", notebook.cells[0].source)
+    if stated is None or int(stated[1]) != round(1.3 * in_class):
+        yield f"the first cell must say '**Time** {round(1.3 * in_class)} minutes'"
+
+
+def minutes(notebook: NotebookNode) -> tuple[float, float]:
+    """Words / 165 + lines of code / 15 + 0.75 a prediction: above "## At home", and from there."""
+    spent, home = [0.0, 0.0], 0
+    for cell in notebook.cells:
+        notes = cell.metadata.get("slideshow", {}).get("slide_type") == "notes"
+        if cell.cell_type == "code":
+            spent[home] += sum(bool(line.strip()) for line in cell.source.splitlines()) / 15
+        elif cell.cell_type == "markdown":
+            home = int(home or cell.source.startswith("## At home"))
+            if not notes:
+                spent[home] += len(re.findall(r"[A-Za-z0-9_'’-]+", cell.source)) / 165
+                spent[home] += 0.75 * cell.source.count("**Predict.**")
+    return spent[0], spent[1]
+
+
+def a_prediction_is_measured_before_it_is_read(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    asked = ""
+    for cell in notebook.cells:
+        marks = re.findall(r"\*\*(Predict|Read)\.\*\*", cell.source)
+        for mark in marks if cell.cell_type == "markdown" else []:
+            if asked:
+                yield f"{asked}: no code cell before the next **{mark}.**"
+            asked = cell.id if mark == "Predict" else ""
+        if cell.cell_type == "code":
+            asked = ""
+    if asked:
+        yield f"{asked}: no code cell after the prediction"
+
+
+def lessons_are_named(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """A number says nothing: "lesson 02, cProfile", or "cProfile (lesson 02)", or a link so."""
+    if (number := path.name[:2]) in LESSONS:
+        title = f"# {number} · {LESSONS[number]}: "
+        if not notebook.cells[0].source.startswith(title):
+            yield f"the title must begin with {title!r}"
+    for cell in _markdown(notebook):
+        for label, file in re.findall(r"\[([^\]]*)\]\((\d\d)_\w+\.ipynb", cell.source):
+            if (said := re.search(r"\d\d", label)) and said[0] != file:
+                yield f"{cell.id}: {label!r} is a link to {file}"
+        words = " ".join(re.sub(r"\]\([^)]*\)|\[", "", cell.source).replace("’", "'").split())
+        for lesson in re.finditer(r"\b[Ll]esson(s?) (?=\d\d\b)([^.;:|]*)", words):
+            # in "lessons 01 and 05" every number counts, in "lesson 01" the first
+            numbers = list(re.finditer(r"(?:(?<=^)|(?<=and )|(?<=or )|(?<=, ))\d\d\b", lesson[2]))
+            for found in numbers if lesson[1] else numbers[:1]:
+                name = LESSONS.get(found[0], "lesson of the plan").lower()
+                before = words[: lesson.start()].lower().endswith(f"{name} (")
+                if not before and not lesson[2][found.end() :].lower().startswith(f", {name}"):
+                    yield f"{cell.id}: 'lesson {lesson[2][found.start() :][:25]}' is no '{name}'"
 
 
 def the_mark_comes_from_units(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -164,7 +262,7 @@ def notes_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
 
 
 def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """Title with number and question; four to seven sections that predict and check; a recap."""
+    """Title with number and question; sections that predict and check; a recap; At home."""
     number = re.match(r"(\d\d)_", path.name)
     if not number:
         return
@@ -185,7 +283,10 @@ def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str
     closing = [title for title, _ in sections if re.search("cannot|Recap", title)]
     if len(closing) != 2 or not closing[-1].startswith("Recap"):
         yield f"it must close with 'What … cannot tell you' and 'Recap', but has {closing}"
-    taught = [section for section in sections if section[0] not in closing]
+    if any(title.startswith("At home") for title, _ in sections[:-1]):
+        yield "'At home' must be the last section"
+    own = (*closing, *(title for title, _ in sections[-1:] if title.startswith("At home")))
+    taught = [section for section in sections if section[0] not in own]
     if not 4 <= len(taught) <= 7:
         yield f"it has {len(taught)} sections; four to seven"
     for title, text in taught:
@@ -193,6 +294,9 @@ def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str
             if part not in text:
                 yield f"section {title!r} has no {part}"
 
+
+# Lessons that were written before a rule and do not keep it yet; a test lets this only shrink.
+NOT_YET: dict[Callable, set[str]] = {}
 
 ALL = [
     every_code_cell_was_run,
@@ -205,10 +309,14 @@ ALL = [
     links_lead_somewhere,
     outputs_name_no_machine,
     cells_are_short,
+    outputs_fit_a_screen,
     the_mark_comes_from_units,
     prose_holds_no_measurement,
     notes_are_folded,
     a_lesson_has_its_anatomy,
+    a_lesson_fits_its_class,
+    a_prediction_is_measured_before_it_is_read,
+    lessons_are_named,
 ]
 
 

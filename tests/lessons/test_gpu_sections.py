@@ -1,19 +1,23 @@
 """The cells for readers with a GPU run, too: here on a pretended one, so that no name is wrong.
 
 What they measure there is the CPU's. That a real GPU gives what the text says of it is checked by
-whoever has one.
+whoever has one. Of the other cells those run that define what these use.
 """
 
+import dis
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from types import CodeType
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
 
-from tools import notebooks
+from tools import notebooks, refresh
 
 PRETENDED = notebooks.ROOT / "tests" / "lessons" / "pretended_gpu"
 BEYOND_PRETENCE = {"memlab-lines"}  # pytorch_memlab asks CUDA itself, not torch.cuda
@@ -23,6 +27,34 @@ def for_gpus(cell: NotebookNode) -> bool:
     """Whether a cell does one thing with a GPU and another without."""
     asks = r"^if (torch\.cuda\.is_available\(\)|cuda):"
     return cell.cell_type == "code" and bool(re.search(asks, cell.source, re.M))
+
+
+def needed(cells: list[NotebookNode], late: frozenset[str] = frozenset()) -> list[NotebookNode]:
+    """The cells for GPUs, and of those before them the ones that define what they use.
+
+    What functions read, ``late``, may be defined after them: found, it is looked for once more.
+    """
+    found, wanted, in_functions = [], set(late), set(late)
+    for cell in reversed(cells):
+        code = compile(TransformerManager().transform_cell(cell.source), cell.id, "exec")
+        made, used = set(), set()
+        for instruction in dis.get_instructions(code):
+            if instruction.opname == "STORE_NAME":
+                made.add(instruction.argval)
+            elif instruction.opname == "LOAD_NAME" and instruction.argval not in made:
+                used.add(instruction.argval)
+        if for_gpus(cell) or (found and wanted & made):
+            found.insert(0, cell)
+            in_functions |= read_in_functions(code)
+            wanted = (wanted - made) | used | (read_in_functions(code) - made)
+    return found if in_functions == late else needed(cells, frozenset(in_functions))
+
+
+def read_in_functions(code: CodeType) -> set[str]:
+    """The global names that the functions in ``code`` read."""
+    functions = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    names = {i.argval for f in functions for i in dis.get_instructions(f) if "GLOBAL" in i.opname}
+    return names.union(*map(read_in_functions, functions))
 
 
 def lessons() -> list[Path]:
@@ -35,19 +67,55 @@ def test_there_are_lessons_with_cells_for_gpus() -> None:
     assert len(lessons()) >= 5
 
 
+def test_what_a_cell_for_gpus_needs_runs_before_it_and_nothing_else() -> None:
+    sources = {
+        "imports": "import torch\nfrom helpers import units as u",
+        "old": "size = 1\nprint(size)",
+        "new": "size = 2",
+        "function": "def double(x):\n    twice = factor * x\n    return twice",
+        "unused": "x = [twice for twice in range(3)]",
+        "factor": "factor = 2",
+        "loop": "for i in range(3):\n    size = max(size, i)",
+        "gpu": "if torch.cuda.is_available():\n    x = size\n    u.number(double(x))",
+    }
+    cells = [new_code_cell(source, id=name) for name, source in sources.items()]
+    unneeded = {"old", "unused"}
+    assert [cell.id for cell in needed(cells)] == [name for name in sources if name not in unneeded]
+
+
+def test_the_pretended_gpu_refuses_what_a_real_one_would() -> None:
+    program = """import torch
+torch.zeros(2, device="cuda").sum(), torch.cuda.synchronize(0)
+opened, closed = torch.cuda.Event(), torch.cuda.Event(enable_timing=True)
+wrong = [
+    lambda: torch.cuda.synchronize(0, 1),
+    lambda: torch.cuda.memory_allocated(devise=0),
+    lambda: torch.cuda.memory._record_memory_history(most=3),
+    lambda: opened.elapsed_time(closed),
+    lambda: torch.cuda.Event(timing=True),
+    lambda: torch.cuda.no_such_function(),
+]
+for call in wrong:
+    try:
+        call()
+    except Exception as error:
+        print(type(error).__name__)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(PRETENDED)}
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == [*3 * ["TypeError"], "ValueError", "TypeError", "AttributeError"]
+
+
+@pytest.mark.everything
 @pytest.mark.parametrize("path", lessons(), ids=lambda path: path.stem)
 def test_cells_for_gpus_run_on_a_pretended_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(PRETENDED), prepend=os.pathsep)
-    notebook = nbformat.from_dict(notebooks.read(path))
-    last = max(number for number, cell in enumerate(notebook.cells) if for_gpus(cell))
-    notebook.cells = notebook.cells[: last + 1]
+    cells = needed([cell for cell in notebooks.read(path).cells if cell.cell_type == "code"])
     # The other cells may err: a pretended GPU disturbs what they measure of the CPU.
-    resources = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, timeout=300, allow_errors=True, resources=resources).execute()
-    for cell in filter(for_gpus, notebook.cells):
-        if cell.id in BEYOND_PRETENCE:
-            continue
-        said = "".join(text for _, text in notebooks.texts(cell.outputs))
-        errors = [out for out in cell.outputs if out.output_type == "error"]
-        assert errors == [], cell.id
-        assert "No CUDA GPU here" not in said, cell.id
+    lesson = new_notebook(cells=cells, metadata=notebooks.METADATA)
+    for cell in filter(for_gpus, refresh.execute(lesson, path.parent, failing=True).cells):
+        if cell.id not in BEYOND_PRETENCE:
+            said = "".join(text for _, text in notebooks.texts(cell.outputs))
+            assert [out for out in cell.outputs if out.output_type == "error"] == [], cell.id
+            assert "No CUDA GPU here" not in said, cell.id

@@ -1,8 +1,13 @@
 """Lesson 11 against the real tools: nsys and Slurm where they are, and what needs neither."""
 
 import ast
+import contextlib
+import importlib
 import json
 import os
+import queue
+import re
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -14,8 +19,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
+import torch
 
+from helpers import readers
 from tools import notebooks, nsight, record_nsys, refresh
 
 LESSON = notebooks.NOTEBOOKS / "11_nsight.ipynb"
@@ -24,6 +32,7 @@ RECORDINGS = notebooks.ROOT / "assets" / "recordings"
 TEMPLATES = sorted((notebooks.ROOT / "assets" / "jobs").glob("*/*.*"))
 NSYS = notebooks.INSTALLED_NSYS
 needs_nsys = pytest.mark.skipif(not NSYS, reason="nsys is neither on the PATH nor in $NSYS")
+SLURM_JOBS = notebooks.ROOT / "assets" / "jobs" / "slurm"
 SLURM = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "sinfo")
 
 
@@ -52,7 +61,7 @@ def source_of(name: str, text: str) -> str:
     raise AssertionError(f"no function {name}")
 
 
-@pytest.mark.parametrize("name", ["mark", "capture"])
+@pytest.mark.parametrize("name", ["nvtx_range", "mark"])
 def test_the_script_and_the_lesson_mark_alike(name: str) -> None:
     script = (SCRIPTS / "example_torch_profile.py").read_text(encoding="utf-8")
     cells = [cell.source for cell in notebooks.read(LESSON).cells if cell.cell_type == "code"]
@@ -74,11 +83,33 @@ def test_the_script_runs_without_any_tool(tmp_path: Path) -> None:
     assert len(seen["steps"]) == 2
 
 
+def test_a_step_ends_when_the_gpu_is_done_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = importlib.import_module("example_torch_profile")
+    happened: list[str] = []
+
+    @contextlib.contextmanager
+    def mark(name: str) -> Iterator[None]:
+        yield
+        happened.append(name)
+
+    monkeypatch.setattr(script, "cuda", True)
+    monkeypatch.setattr(script, "device", "cpu")
+    monkeypatch.setattr(script, "mark", mark)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: happened.append("synchronize"))
+    shelf: queue.Queue = queue.Queue()
+    shelf.put((torch.rand(2, 3, 32, 32), torch.tensor([0, 1])))
+    model = script.workloads.SmallCNN()
+    script.train_step(model, torch.optim.SGD(model.parameters(), lr=0.01), shelf)
+    assert happened == ["input", "forward", "backward", "optimiser", "synchronize", "step"]
+
+
 def test_the_recording_knows_every_flag_and_command_of_the_recorder() -> None:
     flags = recorded("flags")
     assert list(flags["nsys"]) == record_nsys.NSYS_FLAGS
     assert list(flags["ncu"]["flags"]) == record_nsys.NCU_FLAGS
     assert [command["line"] for command in flags["commands"]] == record_nsys.COMMANDS
+    assert list(flags["templates"]) == [path.name for path in TEMPLATES]
 
 
 def test_every_flag_that_the_lesson_teaches_is_accepted_and_every_dead_one_refused() -> None:
@@ -87,9 +118,9 @@ def test_every_flag_that_the_lesson_teaches_is_accepted_and_every_dead_one_refus
     assert refused == {
         "--stop-on-range-end=true", "--cudabacktrace-threshold=10000", "-s gpu",
         "--pytorch=autograd-nvtx", "--python-functions-trace=functions.json",
-        "--discard-environment=true",
+        "--discard-environment=true", "--gpu-metrics-devices=all",
     }  # fmt: skip
-    (text,) = (c.source for c in notebooks.read(LESSON).cells if c.id == "clinic-table")
+    (text,) = (c.source for c in notebooks.read(LESSON).cells if c.id == "flags-table")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert len(rows) > 10
     for row in rows:
@@ -100,28 +131,42 @@ def test_every_flag_that_the_lesson_teaches_is_accepted_and_every_dead_one_refus
             assert all(tried[part] for part in parts), words
 
 
+def test_the_commands_that_the_lesson_prints_are_accepted() -> None:
+    text = "\n".join(cell.source for cell in notebooks.read(LESSON).cells)
+    (ours,) = re.findall(r"^nsys profile -t .*myapp.py$", text, re.M)
+    flags, program = readers.nsys_command(ours)
+    templates = recorded("flags")["templates"]
+    assert program == ["python", "myapp.py"]
+    kept = {word for flag in flags for word in flag.split()} - {"name"}
+    assert kept <= set(templates["profile.sbatch"]["words"])
+    (ours,) = re.findall(r"^ncu -k .*myapp.py$", text, re.M)
+    words = [word for word in templates["ncu.sbatch"]["words"][:-2] if word != "-f"]
+    assert shlex.split(ours)[:-3] == words
+    assert templates["profile.sbatch"]["accepted"]
+    assert templates["ncu.sbatch"]["accepted"]
+
+
 GPU_REPORT = """
-CREATE TABLE StringIds (id INTEGER, value TEXT);
-INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'relu');
-CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId, shortName);
-INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
-  (0, 100000, 7, 1), (20000, 50000, 8, 2), (105000, 200000, 7, 1), (250000, 260000, 7, 2);
-CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, copyKind, bytes);
-INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (0, 10, 1, 64), (10, 40, 2, 64), (40, 45, 1, 8);
+CREATE TABLE kinds (kind, start, end);
+INSERT INTO kinds VALUES ('backward', 0, 100), ('copy', 100, 200);
+CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId);
+INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 11, 1, 1), (20, 21, 2, 2);
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, correlationId);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (12, 90, 1), (90, 250, 2);
 """
 
 
-def test_the_gpu_queries_count_kernels_copies_and_gaps() -> None:
-    (cell,) = (c.source for c in notebooks.read(LESSON).cells if c.id == "read-gpu-queries")
+def test_a_range_gets_the_kernels_that_another_thread_launched_in_it() -> None:
+    (cell,) = (c.source for c in notebooks.read(LESSON).cells if c.id == "t4-kernels")
     scope: dict = {}
-    exec(cell.split("\nfor ")[0], scope)
+    exec(cell.split("\nboth = ")[0], scope)
     db = sqlite3.connect(":memory:")
     db.executescript(GPU_REPORT)
-    kernels, copies, gaps = (db.execute(query).fetchall() for query in scope["gpu"].values())
-    assert kernels == [("gemm", 2, 195000), ("relu", 2, 40000)]
-    assert copies == [(2, 1, 30), (1, 2, 15)]
-    # 5 µs is too short to count, and the overlapping kernel on stream 8 makes no gap.
-    assert [row[1:] for row in gaps] == [(1, 50000)]
+    launched, running = (
+        dict(db.execute(scope[name]).fetchall()) for name in ("launched", "running")
+    )
+    assert {kind: round(ms * 1e6) for kind, ms in launched.items()} == {"backward": 78 + 160}
+    assert {kind: round(ms * 1e6) for kind, ms in running.items()} == {"backward": 88, "copy": 100}
 
 
 def test_stripping_keeps_ranges_calls_and_their_names_only(tmp_path: Path) -> None:
@@ -160,6 +205,10 @@ def test_the_real_nsys_still_says_what_was_recorded(real_nsys, tmp_path) -> None
     fresh, then = json.loads((tmp_path / "nsys_flags.json").read_text()), recorded("flags")
     for part in ("nsys", "alone", "commands"):
         assert fresh[part] == then[part]
+    templates = {name for name in then["templates"] if name != "ncu.sbatch" or "ncu" in fresh}
+    for name in templates:
+        assert fresh["templates"][name] == then["templates"][name]
+        assert fresh["templates"][name]["accepted"]
     if fresh.get("ncu", {}).get("version") == then["ncu"]["version"]:
         assert fresh["ncu"] == then["ncu"]
 
@@ -174,37 +223,20 @@ def test_the_real_nsys_still_captures_as_recorded(real_nsys, tmp_path) -> None:
 @needs_nsys
 def test_the_live_section_records_and_finds_its_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last section with nsys in sight: a real report, and the lesson's own queries."""
-    wanted = ("setup", "setup-recordings", "read-open", "read-view", "read-stats")
-    cells = [
-        cell
-        for cell in notebooks.read(LESSON).cells
-        if cell.cell_type == "code" and (cell.id in wanted or cell.id.startswith("own-"))
-    ]
-    cells = [cell for cell in cells if not cell.id.startswith("own-slurm")]
+    wanted = ["setup", "setup-recordings", "read-open", "read-stats", "home-imports"]
+    wanted += ["own-record", "own-query"]
+    cells = [cell for cell in notebooks.read(LESSON).cells if cell.id in wanted]
     monkeypatch.setenv("NSYS", NSYS)
     lesson = nbformat.v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
     executed = refresh.execute(lesson, LESSON.parent)
-    printed = {cell.id: "".join(o.text for o in cell.outputs) for cell in executed.cells}
+    printed = {cell.id: "".join(o.get("text", "") for o in cell.outputs) for cell in executed.cells}
     assert printed["own-record"] == "recorded on this computer: mine.sqlite\n"
-    assert "every range as often as in the recording: True" in printed["own-query"]
+    assert printed["own-query"] == "as often as recorded: True\n"
 
 
 @needs_nsys
 def test_nsys_still_leaves_forked_workers_out_unless_told(real_nsys, tmp_path) -> None:
     assert record_nsys.workers(tmp_path) == recorded("traps")["workers"]
-
-
-@needs_nsys
-def test_without_a_threshold_nsys_keeps_short_calls_whatever_its_help_says(
-    real_nsys, tmp_path
-) -> None:
-    fresh = record_nsys.thresholds(tmp_path)
-    assert fresh.keys() == recorded("traps")["threshold"].keys()
-    shorter = {flag: row["shorter than 1000 ns"] for flag, row in fresh.items()}
-    assert shorter[""] > 1000
-    assert shorter["--osrt-threshold=1000"] == 0
-    said = subprocess.run([NSYS, "profile", "--help"], capture_output=True, text=True).stdout
-    assert "Default is 1000 (1 microsecond)" in said
 
 
 @needs_nsys
@@ -238,7 +270,10 @@ def stub(folder: Path) -> Path:
     path = folder / "bin" / "nsys"
     path.parent.mkdir()
     path.write_text("""#!/bin/bash
-[ "$1" = stats ] && { echo "Time (%),Range"; exit; }
+if [ "$1" = stats ]; then  # nsys stats -q -r REPORTS -f csv -o NAME FILE
+  for report in ${4//,/ }; do echo "Time (%),Range" > "$8_$report.csv"; done
+  exit
+fi
 shift
 while [[ $1 == -* ]]; do
   if [[ $1 == -o ]]; then name=$2; fi
@@ -254,18 +289,45 @@ done
     return path.parent
 
 
-def test_pbs_runs_the_program_under_nsys(tmp_path: Path) -> None:
-    template = notebooks.ROOT / "assets" / "jobs" / "pbs" / "profile.pbs"
-    environment = {
-        "PATH": f"{stub(tmp_path)}:{os.environ['PATH']}",
-        "PBS_O_WORKDIR": str(tmp_path),
-        "PBS_JOBID": "17.cluster",
-        "PROGRAM": "echo it ran",
-    }
-    words = ["bash", template]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "it ran\n"
-    assert (tmp_path / "profile-17-rank0.nsys-rep").exists()
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_the_template_hands_over_what_was_recorded(path: Path, tmp_path: Path) -> None:
+    words = record_nsys.template(path, tmp_path)["words"]
+    assert words == recorded("flags")["templates"][path.name]["words"]
+
+
+RANKS = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+ranks = torch.ones(1)
+dist.all_reduce(ranks)
+print(f"{ranks.item():.0f} ranks\\n", end="", flush=True)
+dist.destroy_process_group()
+"""
+
+
+def test_the_template_starts_ranks_that_know_of_each_other(tmp_path: Path) -> None:
+    """With a real torchrun; of Slurm only srun's part is played."""
+    tools = stub(tmp_path)
+    (tools / "srun").write_text('#!/bin/bash\nexec "$@"\n')
+    (tools / "srun").chmod(0o755)
+    here = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "SLURM_GPUS_ON_NODE": "2"}
+    here["PATH"] = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    (tmp_path / "ranks.py").write_text(RANKS)
+    words = ["bash", SLURM_JOBS / "profile.sbatch", sys.executable, "ranks.py"]
+    said = run(words, {**os.environ, **here}, tmp_path)
+    assert said.count("2 ranks\n") == 2, said
+    reports = sorted(path.name for path in tmp_path.glob("*.nsys-rep"))
+    assert reports == ["profile-17-rank0.nsys-rep", "profile-17-rank1.nsys-rep"]
+
+
+def test_a_template_says_that_there_is_no_report(tmp_path: Path) -> None:
+    tools = stub(tmp_path)
+    for name in ("srun", "torchrun", "nsys"):
+        (tools / name).write_text("#!/bin/bash\n")
+        (tools / name).chmod(0o755)
+    here = {"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2"}
+    said = run(["bash", SLURM_JOBS / "profile.sbatch", "true"], here, tmp_path)
+    assert "no report: did the program call torch.cuda.profiler.start()" in said
 
 
 @pytest.fixture(scope="module")
@@ -277,21 +339,34 @@ def slurm() -> Iterator[tuple[Path, dict[str, str]]]:
         pytest.skip(f"Slurm is not installed here: no {', '.join(missing)}")
     if os.geteuid() != 0:
         pytest.skip("slurmd starts jobs for its users, so this needs root")
+    with running_slurm(search) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def running_slurm(search: str, patience: float = 30) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Slurm's daemons while the block runs; they and their folder are gone however it ends."""
     # Under /tmp and short: munge's socket and its path have limits of their own.
-    with tempfile.TemporaryDirectory(prefix="slurm", dir="/tmp") as name:
-        folder = Path(name)
-        environment = {**os.environ, "PATH": search, "SLURM_CONF": f"{folder}/slurm.conf"}
-        daemons = []
-        try:
-            daemons = start_slurm(folder, environment)
-            yield folder, environment
-        finally:
-            for daemon in reversed(daemons):
-                daemon.terminate()
-                daemon.wait(timeout=20)
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm", dir="/tmp") as name,
+        contextlib.ExitStack() as daemons,
+    ):
+        environment = {**os.environ, "PATH": search, "SLURM_CONF": f"{name}/slurm.conf"}
+        start_slurm(Path(name), environment, daemons)
+        wait_for_node(Path(name), environment, patience)
+        yield Path(name), environment
 
 
-def start_slurm(folder: Path, environment: dict[str, str]) -> list[subprocess.Popen]:
+def stop(daemon: subprocess.Popen) -> None:
+    daemon.terminate()
+    try:
+        daemon.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+
+
+def start_slurm(folder: Path, environment: dict[str, str], daemons: contextlib.ExitStack) -> None:
     """munged, slurmctld and slurmd in the foreground, each below ``folder``."""
     host = socket.gethostname().split(".")[0]
     for name in ("state", "spool", "munge"):
@@ -334,21 +409,40 @@ PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
         ["slurmctld", "-D", "-c"],
         ["slurmd", "-D"],
     ]  # fmt: skip
-    daemons = []
     for words in commands:
         with (folder / f"{words[0]}.log").open("w") as log:
-            path = shutil.which(words[0], path=environment["PATH"])
-            daemons.append(
-                subprocess.Popen([path, *words[1:]], env=environment, stdout=log, stderr=log)
-            )
+            line = [shutil.which(words[0], path=environment["PATH"]), *words[1:]]
+            daemon = subprocess.Popen(line, env=environment, stdout=log, stderr=log)
+            daemons.callback(stop, daemon)
         time.sleep(0.5)
-    deadline = time.monotonic() + 30
+
+
+def wait_for_node(folder: Path, environment: dict[str, str], patience: float) -> None:
+    deadline = time.monotonic() + patience
     while "idle" not in (state := run(["sinfo", "-h", "-o", "%T"], environment)):
         if time.monotonic() > deadline:
             logs = "\n".join(path.read_text() for path in folder.glob("*.log"))
             raise TimeoutError(f"the node is {state!r}, not idle:\n{logs}")
         time.sleep(0.3)
-    return daemons
+
+
+@pytest.mark.parametrize("fails", ["before the node is idle", "in a test"])
+def test_no_daemon_and_no_folder_is_left_when_something_failed(fails: str, tmp_path: Path) -> None:
+    state = "down" if fails.startswith("before") else "idle"
+    note = f'echo $$ $SLURM_CONF >> "{tmp_path}/pids"; exec sleep 300'
+    for name, script in {**dict.fromkeys(SLURM[:3], note), "sinfo": f"echo {state}"}.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    with (
+        contextlib.suppress(TimeoutError if state == "down" else ZeroDivisionError),
+        running_slurm(f"{tmp_path}:/usr/bin:/bin", patience=1),
+    ):
+        raise ZeroDivisionError
+    started = [line.split() for line in (tmp_path / "pids").read_text().splitlines()]
+    assert len(started) == 3
+    for pid, configuration in started:
+        assert not psutil.pid_exists(int(pid))
+        assert not Path(configuration).parent.exists()
 
 
 def free_port() -> int:
@@ -364,10 +458,10 @@ def run(words: list, environment: dict[str, str], folder: Path | None = None) ->
     return done.stdout + done.stderr
 
 
-def submit(slurm: tuple[Path, dict[str, str]], template: str, *words: str) -> Path:
+def submit(slurm: tuple[Path, dict], template: str, options: tuple, *words: str) -> Path:
     """Run a template to its end in a folder of its own; return the folder."""
     cluster, environment = slurm
-    path = notebooks.ROOT / "assets" / "jobs" / "slurm" / template
+    path = SLURM_JOBS / template
     for _ in range(3):  # on a busy computer nsys may lose the agent that it has started
         folder = Path(tempfile.mkdtemp(dir=cluster))
         if NSYS:
@@ -376,8 +470,9 @@ def submit(slurm: tuple[Path, dict[str, str]], template: str, *words: str) -> Pa
             (tools / "nsys").symlink_to(NSYS)
         else:
             tools = stub(folder)
-        here = {**environment, "PATH": f"{tools}:{environment['PATH']}", "TRACE": "nvtx"}
-        said = run(["sbatch", "--wait", *words[:1], path, *words[1:]], here, folder)
+        search = f"{tools}:{Path(sys.executable).parent}:{environment['PATH']}"
+        here = {**environment, "PATH": search, "TRACE": "nvtx", "CAPTURE": ""}
+        said = run(["sbatch", "--wait", *options, path, *words], here, folder)
         logs = "\n".join(log.read_text() for log in folder.glob("*.log"))
         if "End of file" not in logs:
             break
@@ -386,24 +481,27 @@ def submit(slurm: tuple[Path, dict[str, str]], template: str, *words: str) -> Pa
     return folder
 
 
-def test_slurm_writes_one_report_for_each_rank(slurm) -> None:
-    folder = submit(slurm, "profile.sbatch", "--ntasks=2", sys.executable, "-c", "print('ran')")
-    reports = sorted(path.name for path in folder.glob("*.nsys-rep"))
-    (job,) = {name.split("-")[1] for name in reports}
-    assert reports == [f"profile-{job}-rank0.nsys-rep", f"profile-{job}-rank1.nsys-rep"]
-    assert (folder / f"profile-{job}.log").read_text().count("ran\n") == 2
+def test_slurm_writes_a_report_for_the_rank(slurm) -> None:
+    options = ("--cpus-per-task=2", "--account=mine", "--partition=debug")
+    folder = submit(slurm, "profile.sbatch", options, sys.executable, "-c", "print('ran')")
+    (report,) = folder.glob("*.nsys-rep")
+    job = report.name.split("-")[1]
+    assert report.name == f"profile-{job}-rank0.nsys-rep"
+    assert (folder / f"profile-{job}.log").read_text().count("ran\n") == 1
 
 
 def test_slurm_compares_batch_sizes(slurm) -> None:
     program = "import sys, contextlib\ntry:\n import nvtx\nexcept ImportError: nvtx = None\n"
     program += "mark = nvtx.annotate('step') if nvtx else contextlib.nullcontext()\n"
     program += "with mark: print('batch', sys.argv[-1])"
-    folder = submit(slurm, "batch_sizes.sbatch", "--ntasks=1", sys.executable, "-c", program)
+    options = ("--cpus-per-task=2",)
+    folder = submit(slurm, "batch_sizes.sbatch", options, sys.executable, "-c", program)
     (log,) = folder.glob("*.log")
     assert [line for line in log.read_text().splitlines() if line.startswith("batch")] == [
         "batch 4",
         "batch 512",
     ]
-    tables = sorted(folder.glob("*.csv"))
-    assert [path.name.split("-")[-1] for path in tables] == ["4.csv", "512.csv"]
-    assert all("Range" in path.read_text() for path in tables)
+    tables = {path.name.split("-", 2)[2] for path in folder.glob("*.csv")}
+    names = ("nvtx_sum", "nvtx_gpu_proj_sum", "cuda_gpu_kern_sum")
+    assert tables == {f"{size}_{name}.csv" for size in (4, 512) for name in names}
+    assert all("Range" in path.read_text() for path in folder.glob("*_nvtx_sum.csv"))

@@ -119,7 +119,7 @@ def test_the_numbers_that_lessons_take_from_public_recordings_are_in_them() -> N
         "ada@example.org",
         "10.1.2.3",
         "lib/python3.11/site-packages/torch",
-        f"{Path.home()}/x",
+        f"{notebooks.ROOT}/x",
     ],
 )
 def test_a_leak_is_noticed(text: str) -> None:

@@ -1,5 +1,6 @@
 """A refresh keeps what did not really change, and takes what did."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tools import notebooks, refresh
+
+READ = ["helpers/plot.py", "notebooks/scripts/train.py", "assets/recordings/trace.json"]
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -16,24 +19,30 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.fixture
-def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lesson(repository: Path, tmp_path: Path) -> Path:
     """A committed, executed notebook with a measured and an exact output."""
-    for name, value in notebooks.KERNEL_ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
+    shutil.copytree(repository, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "lesson.ipynb"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("repository")
     sources = {
         "measured": "import time\nfrom helpers import units\nprint(units.number(time.time()))",
         "exact": "print(1 + 1)",
     }
     cells = [new_code_cell(source, id=id_) for id_, source in sources.items()]
     path = tmp_path / "lesson.ipynb"
-    (tmp_path / "helpers").mkdir()
-    (tmp_path / "helpers" / "plot.py").write_text("colour = 'blue'\n")
+    for name in READ:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("1\n")
     path.write_text(notebooks.as_text(notebooks.canonical(new_notebook(cells=cells))))
     refresh.refresh(path)
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "a lesson")
-    return path
+    return tmp_path
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -59,8 +68,15 @@ def test_a_tampered_output_is_mended(lesson: Path) -> None:
     assert git(lesson.parent, "status", "--porcelain") == ""
 
 
-def test_changed_helpers_refresh_everything(lesson: Path) -> None:
-    (lesson.parent / "helpers" / "plot.py").write_text("colour = 'red'\n")
+@pytest.mark.parametrize("name", READ)
+def test_a_change_of_what_cells_read_refreshes_everything(lesson: Path, name: str) -> None:
+    assert list(refresh.committed_sources(lesson)) == ["measured", "exact"]
+    (lesson.parent / name).write_text("2\n")
+    assert refresh.committed_sources(lesson) == {}
+
+
+def test_what_is_not_committed_is_taken_afresh(lesson: Path) -> None:
+    (lesson.parent / READ[0]).write_text("2\n")
     assert refresh.refresh(lesson) == 2
 
 

@@ -2,11 +2,13 @@
 
 import ast
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 import conftest
 from tests.lessons import rules
-from tools import notebooks
+from tools import install, notebooks
 
 ROOT = notebooks.ROOT
 REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
@@ -60,8 +62,15 @@ def test_everything_that_is_imported_is_pinned() -> None:
     pinned = {canonicalize_name(pin.name) for pin in PINS}
     distributions = importlib.metadata.packages_distributions()
     scripts = ROOT / "notebooks" / "scripts"
-    ours = {"helpers", "tests", "conftest", "scripts", *(path.stem for path in scripts.iterdir())}
-    folders = [ROOT / "helpers", ROOT / "tests", scripts]
+    ours = {
+        "helpers",
+        "tests",
+        "tools",
+        "conftest",
+        "scripts",
+        *(path.stem for path in scripts.iterdir()),
+    }
+    folders = [ROOT / "helpers", ROOT / "tests", ROOT / "tools", scripts]
     files = [path for folder in folders for path in folder.rglob("*.py")]
     for path in [*files, *notebooks.all_of_them()]:
         for module in imported(path) - ours - set(sys.stdlib_module_names):
@@ -69,36 +78,175 @@ def test_everything_that_is_imported_is_pinned() -> None:
             assert owners & pinned, f"{path.name} imports {module}, which no requirement pins"
 
 
-def test_conda_installs_python_and_then_the_same_requirements() -> None:
+def locked() -> dict[str, list[Requirement]]:
+    """Name to what constraints.txt says of it: a line for each marker."""
+    found: dict[str, list[Requirement]] = {}
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        requirement = Requirement(line)
+        found.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    return found
+
+
+SYSTEMS = [
+    ("linux", "Linux", "x86_64"),
+    ("darwin", "Darwin", "arm64"),
+    ("win32", "Windows", "AMD64"),
+]
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system[0])
+def test_the_lock_agrees_with_the_requirements(system: tuple[str, str, str], python: str) -> None:
+    names = ("sys_platform", "platform_system", "platform_machine")
+    there = dict(zip(names, system, strict=True))
+    there |= {"python_version": python, "python_full_version": f"{python}.1"}
+
+    def wanted(requirement: Requirement) -> bool:
+        return requirement.marker is None or requirement.marker.evaluate(there)
+
+    lock = locked()
+    for pin in filter(wanted, PINS):
+        versions = [str(r.specifier) for r in filter(wanted, lock[canonicalize_name(pin.name)])]
+        assert versions == [str(pin.specifier)], f"{pin}: run make lock"
+
+
+def test_what_is_installed_is_what_is_locked() -> None:
+    lock, seen = locked(), set()
+    waiting = [canonicalize_name(pin.name) for pin in PINS]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        try:
+            found = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # not for this system, or not for a CPU build
+        allowed = [r for r in lock[name] if r.marker is None or r.marker.evaluate()]
+        assert any(r.specifier.contains(found.version) for r in allowed), f"{name}: run make lock"
+        for needed in map(Requirement, found.requires or []):
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                waiting.append(canonicalize_name(needed.name))
+    assert len(seen) > 100
+
+
+def test_conda_installs_python_and_then_the_same_two_files() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     python, pip, rest = environment["dependencies"]
-    assert re.fullmatch(r"python=3\.1[123]", python)
+    assert re.fullmatch(r"python=3\.1[1-4]", python)
     assert pip == "pip"
-    assert rest == {"pip": ["-r requirements.txt"]}
+    assert rest == {"pip": ["-r requirements.txt", "-c constraints.txt"]}
 
 
-def dry_run(*arguments: str) -> str:
-    command = ["make", "--dry-run", "--always-make", *arguments]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+@pytest.fixture
+def pip(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What install.py would start, on a Linux without a GPU and without torch."""
+    calls: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "call", lambda words, cwd: calls.append(words) or 0)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(install, "wants_cpu_build", lambda system: True)
+    return calls
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-@pytest.mark.parametrize("target", ["lab", "test"])
-def test_make_sets_everything_up(target: str) -> None:
-    plain, cpu = dry_run(target), dry_run(target, "CPU=1")
-    assert "-m venv .venv" in plain
-    assert "pip install -r requirements.txt" in plain
-    assert "download.pytorch.org" not in plain
-    assert "pip install --index-url https://download.pytorch.org/whl/cpu" in cpu
-    assert cpu.index("/whl/cpu") < cpu.index("-r requirements.txt")
-    opens = "jupyter lab notebooks/00_start_here.ipynb" if target == "lab" else "-m pytest"
-    assert opens in plain
+def test_the_cpu_build_comes_first_by_itself(pip: list, capsys: pytest.CaptureFixture) -> None:
+    assert install.main() == 0
+    assert pip[0][-3:] == ["--index-url", install.CPU_INDEX, "torch==2.13.0"]
+    assert "--no-deps" in pip[0]
+    assert pip[1] == install.PIP + install.ALL
+    assert capsys.readouterr().out == "No NVIDIA GPU here: torch==2.13.0 is the CPU build.\n"
 
 
-def test_ci_calls_make_test() -> None:
+def test_an_index_out_of_reach_is_said_and_the_ordinary_build_taken(
+    pip: list, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(
+        subprocess, "call", lambda words, cwd: pip.append(words) or "--index-url" in words
+    )
+    assert install.main() == 0
+    assert len(pip) == 2
+    assert "could not be fetched" in capsys.readouterr().out
+
+
+def test_a_torch_that_is_there_stays(pip: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    assert install.main() == 0
+    assert pip == [install.PIP + install.ALL]
+
+
+def test_a_gpu_is_seen_by_its_driver(tmp_path: Path) -> None:
+    wants = partial(install.wants_cpu_build, devices=tmp_path)
+    assert wants("Linux")
+    assert not wants("Darwin")
+    assert not wants("Windows")
+    (tmp_path / "dxg").touch()
+    assert not wants("Linux")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The course's Makefile in a folder with a difficult name, and a Python that does nothing."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    folder = tmp_path / "ein Kurs für Größen"
+    folder.mkdir()
+    for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def make(folder: Path, target: str) -> list[str]:
+    """``make target`` with a Python that only writes down what it is called with: these calls."""
+    python = folder / "python"
+    python.write_text("""#!/bin/sh
+echo "$@" >>calls
+[ "$2" != venv ] || { mkdir -p .venv/bin; cp "$0" .venv/bin/python; }
+""")
+    python.chmod(0o755)
+    subprocess.run(["make", target, "PYTHON=./python"], cwd=folder, check=True, capture_output=True)
+    return (folder / "calls").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("target", "last"),
+    [("lab", "-m jupyterlab notebooks/00_start_here.ipynb"), ("test", "-m pytest")],
+)
+def test_make_sets_everything_up_once(checkout: Path, target: str, last: str) -> None:
+    first = ["tools/install.py --check", "-m venv .venv", "tools/install.py", last]
+    assert make(checkout, target) == first
+    assert make(checkout, target) == [*first, last]
+    (checkout / "constraints.txt").touch()
+    assert make(checkout, target) == [*first, last, *first]
+
+
+@pytest.mark.parametrize(("python", "fits"), [((3, 10), False), ((3, 11), True), ((3, 15), False)])
+def test_a_wrong_python_ends_in_a_sentence(
+    python: tuple, fits: bool, pip: list, capsys: pytest.CaptureFixture
+) -> None:
+    assert install.main(check_only=True, python=python) == (0 if fits else 1)
+    said = capsys.readouterr().err
+    assert fits == (said == "")
+    assert fits or ("needs Python 3.11 to 3.14" in said and f"is 3.{python[1]}." in said)
+    assert pip == []
+
+
+def test_ci_calls_make_test_all() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert "\nmake test\n" in script.read_text(encoding="utf-8")
+    assert re.search(r"^part .* make test-all$", script.read_text(encoding="utf-8"), re.M)
+    first = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ntest-all:")[2]
+    assert first.split()[0] == "test"  # what the README names comes first
+
+
+def test_the_workflow_has_three_systems_and_the_oldest_and_newest_python() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())
+    job = workflow["jobs"]["test"]
+    assert job["strategy"]["matrix"] == {
+        "system": ["ubuntu-latest", "macos-latest", "windows-latest"],
+        "python": ["3.11", "3.14"],
+    }
+    said = "\n".join(step.get("run", "") for step in job["steps"])
+    assert "make test PYTHON=python" in said
+    assert "python tools/install.py\npython -m pytest" in said
 
 
 def test_helpers_are_importable_from_anywhere_and_load_no_plots(tmp_path: Path) -> None:
@@ -126,63 +274,3 @@ def test_outputs_are_compared_where_they_were_made(
     system: str, processor: str, expected: str
 ) -> None:
     assert conftest.mode(system, processor) == expected
-
-
-@pytest.fixture
-def course(tmp_path: Path) -> Path:
-    """A copy of the course's test set-up with one good notebook and one fast test."""
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "notebooks").mkdir()
-    shared = ["conftest.py", "pyproject.toml", "tests/notebooks.py", "tests/nbval_sanitize.cfg"]
-    for name in [*shared, "tests/__init__.py"]:
-        shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "tests" / "test_one.py").write_text("def test_one():\n    assert True\n")
-    write_notebook(tmp_path / "notebooks" / "good.ipynb", "print(1 + 1)", "2\n")
-    return tmp_path
-
-
-def write_notebook(path: Path, source: str, output: str | None) -> None:
-    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-
-    cells = [new_markdown_cell("# Adding", id="title")]
-    if output is not None:
-        outputs = [new_output("stream", text=output)]
-        cells.append(new_code_cell(source, id="sum", execution_count=1, outputs=outputs))
-    text = notebooks.as_text(notebooks.canonical(new_notebook(cells=cells)))
-    path.write_text(text, encoding="utf-8")
-
-
-def run_pytest(folder: Path) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    environment.pop("PYTEST_CURRENT_TEST", None)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q"],
-        cwd=folder, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
-
-
-def test_a_whole_run_passes(course: Path) -> None:
-    done = run_pytest(course)
-    assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
-
-
-def test_a_changed_number_fails_the_run_in_its_cell(course: Path) -> None:
-    write_notebook(course / "notebooks" / "good.ipynb", "print(1 + 1)", "3\n")
-    done = run_pytest(course)
-    assert done.returncode == 1
-    assert "notebooks/good.ipynb::Cell 0" in done.stdout
-
-
-def test_a_notebook_that_nobody_runs_fails_the_run(course: Path) -> None:
-    write_notebook(course / "notebooks" / "empty.ipynb", "", None)
-    done = run_pytest(course)
-    assert done.returncode != 0
-    assert "nothing was collected from notebooks/empty.ipynb" in done.stderr + done.stdout
-
-
-def test_a_test_file_that_collects_nothing_fails_the_run(course: Path) -> None:
-    (course / "tests" / "test_nothing.py").write_text("def check_one():\n    assert True\n")
-    done = run_pytest(course)
-    assert done.returncode != 0
-    assert "nothing was collected from tests/test_nothing.py" in done.stderr + done.stdout

@@ -1,22 +1,21 @@
 """A pretended GPU: code for CUDA runs on the CPU, so that its calls can be tested without one.
 
-Python imports this file by itself where its folder is on PYTHONPATH, so programs that a test
-starts get the same. It checks how code calls torch.cuda (a call that the real function would not
-take is an error) and makes traces of the real shape. It says nothing of what a GPU would measure:
-every time is the CPU's, and nothing is asynchronous.
+Python imports this file by itself where its folder is on PYTHONPATH, so programs that a cell
+starts get the same. It checks how code calls torch.cuda: a call that the real function would not
+take is an error. It says nothing of what a GPU would measure: every time is the CPU's, nothing is
+asynchronous, and of a large batch only the first image is convolved.
 """
 
 import functools
 import gc
 import importlib.machinery
 import inspect
-import json
 import sys
 import time
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 NAME = "Pretended GPU"
+MOST_IMAGES = 32
 
 
 def pretend(torch: ModuleType) -> None:
@@ -40,36 +39,21 @@ def pretend(torch: ModuleType) -> None:
     def reset() -> None:
         highest[0] = 0
 
-    device = SimpleNamespace(
-        name=NAME,
-        total_memory=8 << 30,
-        multi_processor_count=4,
-        major=9,
-        minor=0,
-        L2_cache_size=1 << 20,
-    )
-    frames = [{"filename": "/home/ada/site-packages/torch/nn/f.py", "line": 1, "name": "forward"}]
-    event = {"action": "alloc", "addr": 512, "size": 1024, "stream": 0, "frames": frames}
     answers = {
         "is_available": True,
         "device_count": 1,
         "current_device": 0,
         "get_device_name": NAME,
         "get_device_capability": (9, 0),
-        "get_device_properties": device,
-        "is_bf16_supported": True,
         "mem_get_info": (4 << 30, 8 << 30),
         "init": None,
         "synchronize": None,
-        "_sleep": None,
-        "memory_stats": {"num_alloc_retries": 0},
         "empty_cache": None,
         "memory_allocated": live_bytes,
         "memory_reserved": live_bytes,
         "max_memory_allocated": peak,
         "reset_peak_memory_stats": reset,
         "memory._record_memory_history": None,
-        "memory._snapshot": {"segments": [], "device_traces": [[event]]},
         "memory._dump_snapshot": None,
         "profiler.start": None,
         "profiler.stop": None,
@@ -85,10 +69,13 @@ def pretend(torch: ModuleType) -> None:
     for name in ("memory_allocated", "memory_reserved", "max_memory_allocated"):
         setattr(cuda.memory, name, getattr(cuda, name))
     cuda.Event = Event
-    torch.compile = lambda model, **options: model
-    autocast = torch.autocast
-    torch.autocast = lambda device_type, *args, **options: autocast("cpu", *args, **options)
-    change_profiler(torch)
+    profiler, activity = torch.profiler.profiler._KinetoProfile, torch.profiler.ProfilerActivity
+    start = profiler.__init__
+
+    def start_on_cpu(self: object, *, activities: object = None, **options: object) -> None:
+        start(self, activities=[activity.CPU] if activities else None, **options)
+
+    profiler.__init__ = start_on_cpu
     on_the_cpu(torch).__enter__()
 
 
@@ -110,7 +97,7 @@ class Event:
     def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
         self.timed, self.at = enable_timing, None
 
-    def record(self) -> None:
+    def record(self, stream: object = None) -> None:
         self.at = time.perf_counter()
 
     def synchronize(self) -> None:
@@ -135,58 +122,12 @@ def on_the_cpu(torch: ModuleType) -> object:
                 return args[0].clone()
             args = [place(value) for value in args]
             kwargs = {key: place(value) for key, value in (kwargs or {}).items()}
+            if function is torch.nn.functional.conv2d and len(args[0]) > MOST_IMAGES:
+                one = function(args[0][:1], *args[1:], **kwargs)
+                return one.repeat(len(args[0]), 1, 1, 1)
             return function(*args, **kwargs)
 
     return OnTheCpu()
-
-
-def change_profiler(torch: ModuleType) -> None:
-    """torch.profiler without CUDA, and a kernel in the trace for every innermost operator."""
-    profiler, activity = torch.profiler.profiler._KinetoProfile, torch.profiler.ProfilerActivity
-    start, export = profiler.__init__, profiler.export_chrome_trace
-
-    def __init__(self, *, activities=None, **options):
-        self.on_gpu = activity.CUDA in (activities or [])
-        start(self, activities=[activity.CPU] if activities else None, **options)
-
-    def export_chrome_trace(self, path: str, *args: object, **options: object) -> None:
-        export(self, path, *args, **options)
-        if self.on_gpu and path.endswith(".json"):
-            trace = json.loads(Path(path).read_text())
-            trace["traceEvents"] += launches(trace["traceEvents"])
-            Path(path).write_text(json.dumps(trace))
-
-    profiler.__init__, profiler.export_chrome_trace = __init__, export_chrome_trace
-
-
-def launches(events: list[dict]) -> list[dict]:
-    """For each operator without one inside it: the launch, the kernel, and the arrow between."""
-    operators = sorted(
-        (event for event in events if event.get("cat") == "cpu_op"), key=lambda e: e["ts"]
-    )
-    made: list[dict] = []
-    for number, (event, after) in enumerate(zip(operators, [*operators[1:], None], strict=True)):
-        if after and after["ts"] < event["ts"] + event["dur"]:
-            continue
-        at, length = event["ts"], event["dur"]
-        host = {"pid": event["pid"], "tid": event["tid"]}
-        gpu = {"pid": 0, "tid": 7}
-        args = {"correlation": number, "External id": event["args"]["External id"]}
-        kernel = {
-            "device": 0, "stream": 7, "grid": [1, 1, 1], "block": [32, 1, 1],
-            "registers per thread": 8, "shared memory": 0, "est. achieved occupancy %": 1, **args,
-        }  # fmt: skip
-        name = f"void {event['name']}_kernel<float>(float*)"
-        made += [
-            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": at,
-             "dur": length / 2, "args": {"cbid": 211, **args}, **host},
-            {"ph": "X", "cat": "kernel", "name": name, "ts": at + length / 2,
-             "dur": length / 2, "args": kernel, **gpu},
-            {"ph": "s", "cat": "ac2g", "name": "ac2g", "id": number, "ts": at, **host},
-            {"ph": "f", "cat": "ac2g", "name": "ac2g", "id": number, "ts": at + length / 2,
-             "bp": "e", **gpu},
-        ]  # fmt: skip
-    return made
 
 
 class Watch:

@@ -1,0 +1,57 @@
+"""The one place that checks what the helpers are given.
+
+Wrong input raises an error that names the argument, says what came and what was expected: a
+``TypeError`` for the wrong kind of thing, a ``ValueError`` for the wrong value. What was right is
+returned, as plain Python.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence, Sized
+from numbers import Integral, Real
+
+
+def whole(argument: str, value: object, least: int = 1, what: str = "a whole number") -> int:
+    """A whole number of at least ``least``; ``True`` is none."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{argument} must be {what}, but {value!r} came")
+    if value < least:
+        raise ValueError(f"{argument} must be {what}, at least {least}, but {value} came")
+    return int(value)
+
+
+def number(argument: str, value: object, what: str = "a number", limits: str = "finite") -> float:
+    """A finite number; ``True`` is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        came = f"a {type(value).__name__} came: {value!r}"
+        raise TypeError(f"{argument} must be {what}, but {came}")
+    if not math.isfinite(value):
+        raise ValueError(f"{argument} must be {what}, {limits}, but {value} came")
+    return float(value)
+
+
+def not_negative(argument: str, value: object, what: str = "a number") -> float:
+    """A finite number, zero or more."""
+    if number(argument, value, what, limits="finite and not negative") < 0:
+        raise ValueError(f"{argument} must be {what}, finite and not negative, but {value} came")
+    return float(value)
+
+
+def positive(argument: str, value: object, what: str = "a number") -> float:
+    """A finite number above zero."""
+    if number(argument, value, what, limits="finite and positive") <= 0:
+        raise ValueError(f"{argument} must be {what}, finite and positive, but {value} came")
+    return float(value)
+
+
+def each(check: Callable, argument: str, values: Sequence | Mapping, what: str) -> list[float]:
+    """At least one number, each as ``check`` wants it; of a mapping its values."""
+    filled(argument, values, "value")
+    values = values.tolist() if hasattr(values, "tolist") else values  # arrays and tensors
+    pairs = values.items() if isinstance(values, Mapping) else enumerate(values)
+    return [check(f"{argument}[{key!r}]", value, what) for key, value in pairs]
+
+
+def filled(argument: str, values: Sized, what: str) -> None:
+    """Something that holds at least one ``what``."""
+    if len(values) == 0:
+        raise ValueError(f"{argument} must hold at least one {what}, but none came")

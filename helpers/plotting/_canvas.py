@@ -1,0 +1,66 @@
+"""What all pictures share: a canvas, the alt text, ticks with units, and checked numbers."""
+
+import base64
+import html
+import io
+from collections.abc import Callable
+
+from IPython.display import display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
+BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#8C8C8C"
+DOTS_PER_INCH = 144
+SCREEN = 2 / 3  # shown at 96 dots an inch, so that a dense screen stays sharp
+
+Unit = Callable[[float], str]
+
+
+def show(figure: Figure, description: str) -> None:
+    """Display ``figure`` with ``description`` as its alt text and as its text form.
+
+    As an HTML image, because JupyterLab gives a bare PNG output no alt text.
+    """
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
+    width = round(figure.get_figwidth() * DOTS_PER_INCH * SCREEN)
+    picture = base64.b64encode(buffer.getvalue()).decode()
+    tag = (
+        f'<img alt="{html.escape(description)}" width="{width}" '
+        f'src="data:image/png;base64,{picture}">'
+    )
+    display({"text/html": tag, "text/plain": description}, raw=True)
+
+
+def canvas(ax: Axes | None, height: float) -> tuple[Figure | None, Axes]:
+    """A figure of its own, or none where the caller gave an ``ax`` to draw on."""
+    if ax is not None:
+        return None, ax
+    figure = sheet(7.2, height)
+    return figure, figure.add_subplot()
+
+
+def sheet(width: float, height: float) -> Figure:
+    """An empty figure, in inches. Not through pyplot, which would show it a second time."""
+    return Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
+
+
+def finish(figure: Figure | None, ax: Axes, kind: str, marks: str) -> str | None:
+    """Show the figure with its alt text; without a figure return that text."""
+    ax.spines[["top", "right"]].set_visible(False)
+    axes = [f"x axis: {ax.get_xlabel()}"] + ([f"y axis: {ax.get_ylabel()}"] * bool(ax.get_ylabel()))
+    description = f"{kind}. Title: {ax.get_title()}. {'; '.join(axes)}. {marks}."
+    if figure is None:
+        return description
+    return show(figure, description)
+
+
+def tick_units(ax: Axes, unit: Unit) -> None:
+    """Ticks in the unit of the values, without the mark: an axis is no measurement."""
+    ax.xaxis.set_major_formatter(lambda value, _: unit(value).lstrip("~") if value >= 0 else "")
+    ax.xaxis.set_minor_formatter("")
+    low, high = ax.get_xlim()
+    if ax.get_xscale() == "log" and high < 30 * low:  # else perhaps one power of ten
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -1,0 +1,154 @@
+"""Values side by side: a histogram, bars, every sample of several groups, pictures."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from helpers import _input, units
+from helpers.plotting._canvas import (
+    BLUE,
+    GREY,
+    ORANGE,
+    RED,
+    Unit,
+    canvas,
+    finish,
+    sheet,
+    show,
+    tick_units,
+)
+
+
+def histogram(
+    samples: Sequence[float],
+    *,
+    title: str,
+    xlabel: str = "time of one call",
+    unit: Unit = units.seconds,
+    bins: int = 40,
+    ax: Axes | None = None,
+) -> str | None:
+    """How many of the ``samples`` (positive) fall in each of ``bins`` equal steps of a log axis.
+
+    ``unit`` prints a sample; the default takes seconds. The counts have a log axis too, so that a
+    single outlier shows.
+    """
+    values = _input.each(_input.positive, "samples", samples, what="a sample on a log axis")
+    _input.whole("bins", bins)
+    figure, ax = canvas(ax, height=2.8)
+    low, high = min(values), max(values) * (1 + 1e-9)
+    ax.hist(values, bins=np.geomspace(low, high, bins + 1), color=BLUE)
+    median = statistics.median(values)
+    ax.axvline(median, color=RED, linewidth=1.5)
+    ax.annotate(
+        f"median {unit(median)}", (median, 1), (4, -4), xycoords=("data", "axes fraction"),
+        textcoords="offset points", va="top", color=RED,
+    )  # fmt: skip
+    ax.set(xscale="log", yscale="log", ylim=(0.7, None), title=title)
+    ax.set(xlabel=f"{xlabel} (log scale)", ylabel="number of samples (log scale)")
+    tick_units(ax, unit)
+    marks = (
+        f"{len(values)} samples in {bins} bins: smallest {unit(low)}, median {unit(median)}, "
+        f"largest {unit(max(values))}"
+    )
+    return finish(figure, ax, "Histogram", marks)
+
+
+def bars(
+    values: Mapping[str, float],
+    *,
+    title: str,
+    xlabel: str,
+    unit: Unit = units.seconds,
+    log: bool = True,
+    ax: Axes | None = None,
+) -> str | None:
+    """One horizontal bar per entry of ``values``, first on top, with its value.
+
+    Values are in what ``unit`` prints: positive on a log axis, else zero or more.
+    """
+    check = _input.positive if log else _input.not_negative
+    lengths = _input.each(check, "values", values, what="the length of a bar")
+    figure, ax = canvas(ax, height=1.1 + 0.38 * len(lengths))
+    drawn = ax.barh(list(values), lengths, color=BLUE)
+    ax.bar_label(drawn, [unit(length) for length in lengths], padding=4)
+    ax.invert_yaxis()
+    if log:
+        ax.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
+    else:
+        ax.set_xlim(0, max(lengths) * 1.25 or 1)
+    ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
+    tick_units(ax, unit)
+    marks = "; ".join(f"{key} {unit(length)}" for key, length in values.items())
+    return finish(figure, ax, "Bar chart", f"{len(lengths)} bars: {marks}")
+
+
+def spread(
+    groups: Mapping[str, Sequence[float]],
+    *,
+    title: str,
+    xlabel: str,
+    unit: Unit = units.ratio,
+    reference: float | None = None,
+    ax: Axes | None = None,
+) -> str | None:
+    """Every sample of each group as a dot on a log axis, its middle half as a bar, its median.
+
+    Samples are positive, in what ``unit`` prints. ``reference`` draws a dashed line, such as at 1
+    where the samples are ratios.
+    """
+    _input.filled("groups", groups, what="group of samples")
+    samples = {
+        key: _input.each(_input.positive, f"groups[{key!r}]", group, what="a sample on a log axis")
+        for key, group in groups.items()
+    }
+    figure, ax = canvas(ax, height=1.3 + 0.55 * len(samples))
+    marks = []
+    for row, (key, values) in enumerate(samples.items()):
+        low, median, high = np.percentile(values, [25, 50, 75]).tolist()
+        jitter = np.random.default_rng(0).uniform(-0.28, 0.28, len(values))
+        ax.plot(values, row + jitter, ".", color=BLUE, alpha=0.45, markersize=5)
+        ax.plot([low, high], [row, row], color=ORANGE, linewidth=7, solid_capstyle="butt")
+        ax.plot([median], [row], "|", color=RED, markersize=22, markeredgewidth=2.5)
+        marks.append(
+            f"{key}: {len(values)} samples, median {unit(median)}, "
+            f"middle half {unit(low)} to {unit(high)}"
+        )
+    if reference is not None:
+        ax.axvline(reference, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+        marks.append(f"a dashed line at {reference:g}")
+    ax.set_yticks(range(len(samples)), list(samples))
+    ax.set(ylim=(len(samples) - 0.4, -0.6), xscale="log", title=title)
+    ax.set_xlabel(f"{xlabel} (log scale)")
+    tick_units(ax, unit)
+    return finish(figure, ax, "Strip chart", "; ".join(marks))
+
+
+def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
+    """The ``pictures`` side by side: (1, H, W) in grey or (3, H, W) in colour.
+
+    0 is black and 1 is white. A picture with values outside [0, 1], as a convolution gives, is
+    stretched: its smallest value becomes black and its largest white.
+    """
+    _input.filled("pictures", pictures, what="picture")
+    figure = sheet(2.6 * len(pictures), 2.9)
+    marks = []
+    for column, (key, picture) in enumerate(pictures.items()):
+        if not isinstance(picture, Tensor):
+            raise TypeError(f"pictures[{key!r}] must be a tensor, but {type(picture)} came")
+        if picture.dim() != 3 or picture.shape[0] not in (1, 3):
+            shape = tuple(picture.shape)
+            raise ValueError(f"pictures[{key!r}] must be (1, H, W) or (3, H, W), but {shape} came")
+        pixels = picture.detach().float()
+        low, high = pixels.min().item(), pixels.max().item()
+        if low < 0 or high > 1:
+            pixels = (pixels - low) / (high - low or 1)
+        ax = figure.add_subplot(1, len(pictures), column + 1)
+        ax.imshow(pixels.permute(1, 2, 0).numpy(), cmap="gray", vmin=0, vmax=1)
+        ax.set(title=key, xticks=[], yticks=[])
+        marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
+    figure.suptitle(title)
+    show(figure, f"{len(pictures)} pictures. Title: {title}. {'; '.join(marks)}.")

@@ -1,0 +1,137 @@
+"""What bounds a program: the roof over its rate, and the memory that it takes."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+
+from helpers import _input, units
+from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, Unit, canvas, finish, tick_units
+
+
+def roofline(
+    points: Mapping[str, tuple[float, float]],
+    *,
+    compute: float,
+    bandwidth: float,
+    title: str,
+    ax: Axes | None = None,
+) -> str | None:
+    """How fast each workload ran, under the two ceilings of the computer.
+
+    ``points`` maps a name to (intensity in FLOP/B, which is exact, and the rate it reached in
+    FLOP/s). The roof is ``compute`` (FLOP/s) or intensity times ``bandwidth`` (B/s), whichever is
+    lower. Both axes are logarithmic. Williams et al., "Roofline", 2009.
+    """
+    _input.filled("points", points, what="workload")
+    for key, point in points.items():
+        if len(point) != 2:
+            raise ValueError(f"points[{key!r}] must be (intensity, rate), but {point!r} came")
+        _input.each(_input.positive, f"points[{key!r}]", point, what="a rate or intensity")
+    _input.positive("compute", compute, what="a rate in FLOP/s")
+    _input.positive("bandwidth", bandwidth, what="a rate in B/s")
+    ridge = compute / bandwidth
+    intensities = [intensity for intensity, _ in points.values()]
+    low, high = min(ridge, *intensities) / 3, max(ridge, *intensities) * 5
+    figure, ax = canvas(ax, height=4.0)
+    ax.plot([low, ridge, high], [low * bandwidth, compute, compute], color=RED, linewidth=2)
+    ax.axvline(ridge, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+    ax.annotate(
+        f"arithmetic: {units.rate(compute, 'FLOP')}", (high, compute), (-4, 16), color=RED,
+        textcoords="offset points", ha="right", va="bottom",
+    )  # fmt: skip
+    ax.annotate(
+        f"memory: {units.rate(bandwidth, 'B')}", (ridge / 3, compute / 3), (-10, 6), color=RED,
+        textcoords="offset points", ha="right", va="bottom",
+    )  # fmt: skip
+    marks = [
+        f"a roof that rises with {units.rate(bandwidth, 'B')} and is flat at "
+        f"{units.rate(compute, 'FLOP')} from {units.number(ridge)} FLOP/B on"
+    ]
+    for key, (intensity, rate) in points.items():
+        ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
+        # A neighbour close by on the right takes the room there: write to the left, and higher.
+        crowded = any(
+            intensity < other < 2.5 * intensity and rate / 4 < height < 4 * rate
+            for other, height in points.values()
+        )
+        place = ((-6, 6), "right", "bottom") if crowded else ((8, -3), "left", "top")
+        offset, side, height = place
+        ax.annotate(
+            key, (intensity, rate), offset, textcoords="offset points", ha=side, va=height,
+            path_effects=[withStroke(linewidth=3, foreground="white")],
+        )  # fmt: skip
+        share = rate / min(compute, intensity * bandwidth)
+        marks.append(
+            f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, "
+            f"{units.percent(share)} of the roof above it"
+        )
+    bottom = min(low * bandwidth, *(rate for _, rate in points.values())) / 3
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, compute * 3), title=title)
+    ax.set(xlabel="arithmetic intensity in FLOP/B (log scale)", ylabel="rate (log scale)")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.xaxis.set_minor_formatter("")
+    ax.yaxis.set_major_formatter(lambda value, _: units.rate(value, "FLOP").lstrip("~"))
+    ax.yaxis.set_minor_formatter("")
+    return finish(figure, ax, "Roofline", "; ".join(marks))
+
+
+def memory(
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    title: str,
+    xlabel: str = "time",
+    ylabel: str = "bytes in use",
+    xunit: Unit = units.seconds,
+    expected: Mapping[str, float] | None = None,
+    where: str = "post",
+    ax: Axes | None = None,
+) -> str | None:
+    """How many bytes were in use: a line per entry of ``curves``, which holds until it changes.
+
+    A curve is a sequence of (x, bytes), at least two, with x increasing; x is in seconds, or in
+    whatever ``xunit`` prints. A size holds until the next x (``where="post"``), or has held since
+    the last (``"pre"``). ``expected`` names sizes, each drawn as a dashed line. What lies above the
+    picture says which line is which, so that nothing covers a curve.
+    """
+    _input.filled("curves", curves, what="curve")
+    if where not in ("post", "pre"):
+        raise ValueError(f"where must be 'post' or 'pre', but {where!r} came")
+    figure, ax = canvas(ax, height=3.0)
+    marks = []
+    for index, (key, points) in enumerate(curves.items()):
+        _check_curve(f"curves[{key!r}]", points)
+        xs, sizes = zip(*points, strict=True)
+        colour, dashes = ((BLUE, "-"), (RED, "--"), (GREEN, ":"))[index % 3]
+        ax.step(xs, sizes, where=where, color=colour, linestyle=dashes, linewidth=1.8, label=key)
+        ax.fill_between(xs, sizes, step=where, color=colour, alpha=0.12)
+        values = units.size(sizes[0]), units.size(max(sizes)), units.size(sizes[-1])
+        marks.append(f"{key}: first {values[0]}, highest {values[1]}, last {values[2]}")
+    for key, size in (expected or {}).items():
+        _input.not_negative(f"expected[{key!r}]", size, what="bytes")
+        ax.axhline(size, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label=key)
+        marks.append(f"a dashed line, {key}, at {units.size(size)}")
+    lines = len(ax.get_legend_handles_labels()[0])
+    if lines > 1:
+        ax.legend(
+            frameon=False, loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=min(lines, 3)
+        )
+    ax.set_title(title, pad=6 if lines == 1 else 10 + 16 * math.ceil(lines / 3))
+    ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, ax.get_ylim()[1] * 1.05))
+    tick_units(ax, xunit)
+    ax.yaxis.set_major_formatter(lambda value, _: units.size(value).lstrip("~"))
+    return finish(figure, ax, "Memory curve", "; ".join(marks))
+
+
+def _check_curve(argument: str, points: Sequence[tuple[float, float]]) -> None:
+    if len(points) < 2:
+        raise ValueError(f"{argument} must hold at least two points, but {len(points)} came")
+    for point in points:
+        if len(point) != 2:
+            raise ValueError(f"{argument} must hold (x, bytes), not {point!r}")
+        _input.number(f"x of {argument}", point[0])
+        _input.not_negative(f"{argument} at x = {point[0]}", point[1], what="bytes")
+    if any(after[0] < before[0] for before, after in pairwise(points)):
+        raise ValueError(f"{argument} must be in order of x")

@@ -1,0 +1,254 @@
+"""What a profiler saw: spans along time, stacks of calls, lines of source."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
+
+from helpers import _input, units
+from helpers.plotting._canvas import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    Unit,
+    canvas,
+    finish,
+    tick_units,
+)
+
+# Nesting levels from the outside in: the bar, and the ink that can be read on it.
+_LEVELS = [(BLUE, "white"), (ORANGE, "black"), (GREEN, "black"), (RED, "black"), (GREY, "black")]
+
+# The code of a line heat map: where it begins, in lengths of a full bar, its width, and what fits.
+_CODE_LEFT, _CODE_WIDTH, _CODE_LETTERS = 1.45, 5.2, 84
+
+
+def timeline(
+    tracks: Mapping[str, Sequence[tuple[float, float, str, int]]],
+    *,
+    title: str,
+    xlabel: str = "time",
+    unit: Unit = units.seconds,
+    ax: Axes | None = None,
+) -> str | None:
+    """What ran when: a row for each track, first on top, time across, nested spans below.
+
+    ``tracks`` maps the name of a track (a thread, a stream) to its spans, at least one, each
+    ``(start, duration, label, depth)``: times in seconds from any common zero, depth 0 for the
+    outermost. The picture's zero is the earliest start. As much of a label is written as fits; the
+    text lists the outermost spans, the first twelve of each track, and counts the nested ones.
+    """
+    _input.filled("tracks", tracks, what="track")
+    spans = {key: _spans(f"tracks[{key!r}]", track) for key, track in tracks.items()}
+    zero = min(start for track in spans.values() for start, *_ in track)
+    end = max(start + duration for track in spans.values() for start, duration, *_ in track) - zero
+    if not end > 0:
+        raise ValueError("tracks must hold at least one span that lasts longer than 0 s")
+    levels = [1 + max(depth for *_, depth in track) for track in spans.values()]
+    figure, ax = canvas(ax, height=1.0 + 0.3 * (sum(levels) + 0.6 * len(levels)))
+    inches = ax.figure.get_figwidth() * 0.78  # what the track names leave for the time axis
+    top, middles, marks = 0.0, [], []
+    for (key, track), rows in zip(spans.items(), levels, strict=True):
+        for index, (start, duration, label, depth) in enumerate(track):
+            colour, ink = _LEVELS[depth % len(_LEVELS)]
+            left, row = start - zero, top + depth
+            # Every second span is a little lighter, so that neighbours can be told apart.
+            alpha = 1 - 0.25 * (index % 2)
+            ax.broken_barh([(left, duration)], (row, 0.9), color=colour, alpha=alpha, linewidth=0)
+            _write(ax, label, (left, duration), row + 0.45, inches / end, ink)
+        outermost = [span for span in track if span[3] == 0]
+        listed = ", ".join(
+            f"{label} from {unit(start - zero)} for {unit(duration)}"
+            for start, duration, label, _ in outermost[:12]
+        )
+        more = f", and {len(outermost) - 12} more" if len(outermost) > 12 else ""
+        marks.append(
+            f"{key}: {len(track)} span{'s' * (len(track) > 1)}, nested {rows} deep; "
+            f"outermost: {listed or 'none'}{more}"
+        )
+        middles.append(top + rows / 2)
+        top += rows + 0.6
+        if len(middles) < len(spans):
+            ax.axhline(top - 0.35, color=GREY, linewidth=0.6)
+    ax.set_yticks(middles, list(spans))
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlim=(0, end), ylim=(top - 0.5, -0.1), title=title, xlabel=xlabel)
+    tick_units(ax, unit)
+    counted = f"{len(spans)} tracks over {unit(end)}"
+    return finish(figure, ax, "Timeline", f"{counted}. {'; '.join(marks)}")
+
+
+def icicle(
+    stacks: Mapping[tuple[str, ...], float],
+    *,
+    title: str,
+    xlabel: str = "time",
+    unit: Unit = units.seconds,
+    rows: int = 10,
+    ax: Axes | None = None,
+) -> str | None:
+    """Who called whom: each box is as wide as its whole time, with those it called below it.
+
+    ``stacks`` maps each stack, outermost first (``("main", "forward", "conv2d")``), to its own
+    ("self") weight, zero or more. The width of a box is its own weight plus all below it; the
+    darker it is, the larger the part that is its own. Boxes stand in the order in which they first
+    appear. ``rows`` limits the depth. A label is written where it fits; the text lists the first
+    two rows, and follows the widest box down from the first.
+    """
+    _input.whole("rows", rows)
+    own, whole = _stack_weights(stacks)
+    end = sum(weight for stack, weight in whole.items() if len(stack) == 1)
+    depth = min(rows, max(map(len, whole)))
+    figure, ax = canvas(ax, height=1.1 + 0.32 * depth)
+    inches = ax.figure.get_figwidth() * 0.94
+    ends: dict[tuple[str, ...], float] = {}  # how far the boxes below each stack reach by now
+    for stack, weight in whole.items():
+        left = ends.get(stack[:-1], 0.0)
+        ends[stack[:-1]], ends[stack] = left + weight, left
+        if len(stack) > rows or weight < end / 5000:  # less than half a pixel
+            continue
+        share = own[stack] / weight
+        colour = tuple(1 - (1 - np.array(to_rgb(BLUE))) * (0.12 + 0.88 * share))
+        ax.add_patch(
+            Rectangle((left, len(stack) - 1), weight, 1, facecolor=colour, edgecolor="white")
+        )
+        ink = "white" if share > 0.85 else "black"
+        _write(ax, stack[-1], (left, weight), len(stack) - 0.5, inches / end, ink)
+    ax.set(xlim=(0, end), ylim=(depth, 0), title=title, xlabel=xlabel, ylabel="depth of call")
+    ax.set_yticks(np.arange(depth) + 0.5, range(1, depth + 1))
+    ax.tick_params(axis="y", length=0)
+    tick_units(ax, unit)
+    return finish(figure, ax, "Icicle chart", _icicle_marks(whole, depth, unit))
+
+
+def line_heat_map(
+    lines: Sequence[str],
+    times: Mapping[int, float],
+    *,
+    title: str,
+    first: int = 1,
+    ax: Axes | None = None,
+) -> str | None:
+    """The source ``lines`` of a function, each on a ground the darker the more time it took.
+
+    ``lines`` are numbered from ``first``; ``times`` maps line numbers to seconds, zero or more. A
+    bar beside each line is its share of the sum. Lines without a time, such as comments, stay
+    plain. Long lines are cut on the picture and whole in the text, which lists the timed ones.
+    """
+    total = _checked_lines(lines, times, first)
+    figure, ax = canvas(ax, height=0.75 + 0.19 * len(lines))
+    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    marks = []
+    for row, line in enumerate(lines):
+        code = line[indent:].rstrip()
+        if first + row in times:
+            share = times[first + row] / total
+            colour = 1 - (1 - np.array(to_rgb(ORANGE))) * share
+            ax.barh(row, _CODE_WIDTH, left=_CODE_LEFT, height=1, color=colour)
+            ax.barh(row, share, height=0.7, color=BLUE)
+            ax.text(_CODE_LEFT - 0.04, row, f"{share:.1%}", ha="right", va="center", size=7)
+            marks.append(f"line {first + row}, {code.strip()}: {units.percent(share)}")
+        shown = code if len(code) <= _CODE_LETTERS else f"{code[: _CODE_LETTERS - 1]}…"
+        ax.text(_CODE_LEFT + 0.04, row, shown, va="center", family="monospace", size=7.5)
+    ax.set(xlim=(0, _CODE_LEFT + _CODE_WIDTH), ylim=(len(lines) - 0.5, -0.5), title=title)
+    ax.set_yticks(range(len(lines)), range(first, first + len(lines)))
+    ax.tick_params(axis="y", length=0, labelsize=7.5)
+    ax.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"], size=7.5)
+    ax.spines["bottom"].set_bounds(0, 1)
+    ax.set_xlabel("share of the time", loc="left")
+    timed = f"{len(lines)} lines, of which {len(times)} with a time"
+    return finish(figure, ax, "Line heat map", f"{timed}: {'; '.join(marks)}")
+
+
+def _write(
+    ax: Axes, label: str, box: tuple[float, float], row: float, scale: float, ink: str
+) -> None:
+    """As much of ``label`` as fits ``box``, (left, width) at ``scale`` inches a unit, in a row."""
+    left, width = box
+    letters = int((width * scale - 0.06) / 0.066)
+    if letters > 3:
+        shown = label if len(label) <= letters else f"{label[: letters - 1]}…"
+        middle = left + width / 2
+        ax.text(middle, row, shown, color=ink, fontsize=7.5, ha="center", va="center")
+
+
+def _spans(
+    argument: str, spans: Sequence[tuple[float, float, str, int]]
+) -> list[tuple[float, float, str, int]]:
+    _input.filled(argument, spans, what="span")
+    for span in spans:
+        if len(span) != 4:
+            raise ValueError(f"{argument} must hold (start, duration, label, depth), not {span!r}")
+        start, duration, label, depth = span
+        if not isinstance(label, str):
+            raise TypeError(f"{argument} must have strings as labels, but {label!r} came")
+        span_name = f"{label!r} of {argument}"
+        _input.number(f"start of {span_name}", start)
+        _input.not_negative(f"duration of {span_name}", duration)
+        _input.whole(f"depth of {span_name}", depth, least=0)
+    return sorted(spans, key=lambda span: (span[0], span[3]))
+
+
+def _stack_weights(stacks: Mapping[tuple[str, ...], float]) -> tuple[dict, dict]:
+    """Each stack's own weight, and its weight with all below it; callers before their callees."""
+    _input.filled("stacks", stacks, what="stack")
+    own: dict[tuple[str, ...], float] = {}
+    whole: dict[tuple[str, ...], float] = {}
+    for stack, weight in stacks.items():
+        names = isinstance(stack, tuple) and all(isinstance(name, str) and name for name in stack)
+        if not names or not stack:
+            raise TypeError(
+                f"a key of stacks must be a tuple of names, as ('main', 'forward'), "
+                f"but {stack!r} came"
+            )
+        _input.not_negative(f"stacks[{stack!r}]", weight)
+        for end in range(1, len(stack) + 1):
+            own.setdefault(stack[:end], 0.0)
+            whole[stack[:end]] = whole.get(stack[:end], 0.0) + weight
+        own[stack] += weight
+    if not any(whole.values()):
+        raise ValueError("stacks must hold at least one weight above zero")
+    return own, whole
+
+
+def _icicle_marks(whole: Mapping[tuple[str, ...], float], depth: int, unit: Unit) -> str:
+    """The first two rows, which are the same everywhere, and the widest way down, which is not."""
+    rows = [
+        ", ".join(f"{stack[-1]} {unit(whole[stack])}" for stack in whole if len(stack) == row)
+        for row in (1, 2)[:depth]
+    ]
+    path: tuple[str, ...] = ()
+    while len(path) < depth:
+        below = [stack for stack in whole if len(stack) == len(path) + 1 and stack[:-1] == path]
+        if not below:
+            break
+        path = max(below, key=whole.__getitem__)
+    way = units.name(" > ".join(path).replace("[", "(").replace("]", ")"))
+    listed = "; ".join(f"row {number}: {boxes}" for number, boxes in enumerate(rows, 1))
+    return f"{depth} rows; {listed}; the widest way down: {way}, its last box {unit(whole[path])}"
+
+
+def _checked_lines(lines: Sequence[str], times: Mapping[int, float], first: int) -> float:
+    """The sum of ``times``, or an error that says what is wrong with the three."""
+    if isinstance(lines, str):
+        raise TypeError("lines must be a list of lines, but one string came: use splitlines()")
+    for line in lines:
+        if not isinstance(line, str):
+            raise TypeError(f"lines must be strings, but a {type(line).__name__} came: {line!r}")
+    if not any(line.strip() for line in lines):
+        raise ValueError("lines must hold at least one line of code, but none came")
+    _input.whole("first", first, least=0, what="a line number")
+    last = first + len(lines) - 1
+    for number, seconds in times.items():
+        if number not in range(first, last + 1):
+            raise ValueError(
+                f"times must be of the lines {first} to {last}, but a time of line {number!r} came"
+            )
+        _input.not_negative(f"times[{number}]", seconds, what="a time in seconds")
+    if not sum(times.values()) > 0:
+        raise ValueError("times must hold at least one time above zero")
+    return sum(times.values())

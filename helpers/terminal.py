@@ -1,0 +1,27 @@
+"""A terminal for a notebook: one line in, what it printed out."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+
+def terminal(line: str, folder: Path, **variables: str) -> str:
+    """What a terminal that is open in ``folder`` prints for ``line``, errors too.
+
+    ``python`` is the Python that runs this. ``variables`` are added to the environment. The
+    folder's own path is left out of the answer. A kernel asks for colours; a pipe wants none.
+    """
+    command = shlex.split(line)
+    if command[:1] == ["python"]:
+        command[0] = sys.executable
+    environment = {**os.environ, **variables}
+    for name in {"FORCE_COLOR", "CLICOLOR_FORCE"} - set(variables):
+        environment.pop(name, None)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, text=True, encoding="utf-8",
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    printed = done.stdout.replace(f"{Path(folder).resolve()}{os.sep}", "")
+    return printed.replace(sys.executable, "python")
