@@ -4,7 +4,9 @@ import cProfile
 import pstats
 import subprocess
 import sys
+from pathlib import Path
 
+import line_profiler
 import pytest
 import torch
 
@@ -77,3 +79,16 @@ def test_import_times() -> None:
     parts = times.own["json"] + times.cumulative[["json.decoder", "json.encoder"]].sum()
     assert times.cumulative["json"] == pytest.approx(parts, abs=1e-4)  # it rounds to µs
     assert 0 < times.cumulative["json"] < 60  # seconds
+
+
+def test_line_rows(tmp_path: Path) -> None:
+    profiler = line_profiler.LineProfiler()
+    profiler(left)()
+    rows = readers.line_rows(profiler.get_stats())
+    assert rows[["function", "hits", "code"]].to_numpy().tolist() == [["left", 1, "return leaf()"]]
+    assert 0 < rows.seconds[0] < 60
+
+    (tmp_path / "script.py").write_text("a = 1\n  b = 2\n", "utf-8")
+    timings = {("script.py", 1, "f"): [(2, 7, 500)], ("<gone>", 1, "g"): [(9, 1, 2)]}
+    rows = readers.line_rows(line_profiler.LineStats(timings, unit=1e-3), tmp_path)
+    assert rows.to_numpy().tolist() == [["f", 2, 7, 0.5, "b = 2"], ["g", 9, 1, 0.002, ""]]
