@@ -205,7 +205,8 @@ def test_times_by_function_of_the_other_tools(tmp_path: Path) -> None:
     by_line = LineProfiler(inner)
     by_line.runcall(inner)
     by_line.dump_stats(tmp_path / "p.lprof")
-    assert list(readers.times_by_function(tmp_path / "p.lprof")) == ["inner"]
+    (name,) = readers.times_by_function(tmp_path / "p.lprof")
+    assert name.endswith("inner")
 
     leaf = {"function": "leaf", "time": 2.0, "children": []}
     root = {"function": "main", "time": 3.0, "children": [leaf, leaf]}
