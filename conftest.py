@@ -1,7 +1,7 @@
 """How pytest runs the notebooks: strictly, in one environment everywhere, and every one of them.
 
-Each cell runs once. With ``--everything``, which is ``make test-all``, it runs three times in the
-same kernel, its claims are examined, and the tests that are marked so run, too.
+Each cell runs once. With ``--everything``, the second half of ``make test-all``, it runs three
+times in the same kernel, its claims are examined, and the tests that are marked so run, too.
 """
 
 import os
@@ -10,6 +10,7 @@ from collections import Counter
 from itertools import chain
 
 import pytest
+from nbval.plugin import IPyNbCell
 
 from tests.lessons import engine
 from tools import notebooks
@@ -29,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(notebooks.KERNEL_ENVIRONMENT)
     config.option.nbval_cell_timeout = notebooks.CELL_TIMEOUT
     config.addinivalue_line("markers", "everything: costs much; run with --everything only")
+    config.addinivalue_line("markers", "notebook: a run of a notebook's cell")
     if config.option.nbval and mode(platform.system(), platform.machine()) == "lax":
         config.option.nbval, config.option.nbval_lax = False, True
 
@@ -43,9 +45,13 @@ def pytest_report_header() -> str:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.option.everything:
         items[:] = engine.everything(items)
+        for item in items:
+            if isinstance(item, IPyNbCell):
+                item.add_marker("notebook")
         return
     for item in items:
         if item.get_closest_marker("everything"):

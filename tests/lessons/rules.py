@@ -74,8 +74,8 @@ def no_stored_errors(notebook: NotebookNode, path: Path) -> Iterator[str]:
 def the_file_is_canonical(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Cell ids, one kernelspec, no times, no widget state: what make refresh writes."""
     ids = [cell.get("id", "") for cell in notebook.cells]
-    if not all(re.fullmatch(r"[a-z][a-z0-9-]{2,40}", id_) for id_ in ids):
-        yield f"cell ids must be short lower-case names, but there are {[i for i in ids if not i]}"
+    if odd := [id_ for id_ in ids if not re.fullmatch(r"[a-z][a-z0-9-]{2,40}", id_)]:
+        yield f"cell ids must be short lower-case names, but there are {odd}"
     if notebooks.as_text(notebooks.canonical(notebook)) != path.read_text(encoding="utf-8"):
         yield "the file holds metadata of an editor or an execution; make refresh"
 
@@ -231,7 +231,9 @@ def lessons_are_named(notebook: NotebookNode, path: Path) -> Iterator[str]:
             for found in numbers if lesson[1] else numbers[:1]:
                 name = LESSONS.get(found[0], "lesson of the plan").lower()
                 before = words[: lesson.start()].lower().endswith(f"{name} (")
-                if not before and not lesson[2][found.end() :].lower().startswith(f", {name}"):
+                if not before and not lesson[2][found.end() :].lower().startswith(
+                    (f", {name}", f" ({name})")
+                ):
                     yield f"{cell.id}: 'lesson {lesson[2][found.start() :][:25]}' is no '{name}'"
 
 

@@ -230,7 +230,8 @@ def test_rule_notices(change: Callable, rule: Callable, tmp_path: Path) -> None:
     [
         at_home(words=10 * 165),
         prints("row\n" * 32),
-        writes("See [lesson 02,\ncProfile](02_cprofile.ipynb), and cProfile (lesson 02)."),
+        writes("[Lesson 02,\ncProfile](02_cprofile.ipynb), cProfile (lesson 02)"),
+        writes("Lesson 02 (cProfile) and lesson 06, the GPU's timeline"),
         writes("Lessons 02, cProfile, and 06, the GPU’s timeline, say so in 10 lines."),
     ],
     ids=lambda value: value.__name__,

@@ -83,6 +83,16 @@ def test_the_script_runs_without_any_tool(tmp_path: Path) -> None:
     assert len(seen["steps"]) == 2
 
 
+def test_nvtx_alone_would_cut_a_compiled_graph() -> None:
+    nvtx = pytest.importorskip("nvtx")
+
+    def double(x: torch.Tensor) -> torch.Tensor:
+        with nvtx.annotate("double"):
+            return 2 * x
+
+    assert torch._dynamo.explain(double)(torch.ones(3)).graph_count == 0
+
+
 def test_a_step_ends_when_the_gpu_is_done_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SCRIPTS)
     script = importlib.import_module("example_torch_profile")
@@ -198,6 +208,7 @@ def test_stripping_keeps_ranges_calls_and_their_names_only(tmp_path: Path) -> No
 # With the real nsys
 
 
+@pytest.mark.everything
 @needs_nsys
 def test_the_real_nsys_still_says_what_was_recorded(real_nsys, tmp_path) -> None:
     (tmp_path / "work").mkdir()
@@ -213,6 +224,7 @@ def test_the_real_nsys_still_says_what_was_recorded(real_nsys, tmp_path) -> None
         assert fresh["ncu"] == then["ncu"]
 
 
+@pytest.mark.everything
 @needs_nsys
 def test_the_real_nsys_still_captures_as_recorded(real_nsys, tmp_path) -> None:
     fresh = record_nsys.behaviour(tmp_path)
@@ -220,6 +232,7 @@ def test_the_real_nsys_still_captures_as_recorded(real_nsys, tmp_path) -> None:
     assert {name: then[name] for name in fresh} == fresh
 
 
+@pytest.mark.everything
 @needs_nsys
 def test_the_live_section_records_and_finds_its_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last section with nsys in sight: a real report, and the lesson's own queries."""
@@ -234,11 +247,13 @@ def test_the_live_section_records_and_finds_its_ranges(monkeypatch: pytest.Monke
     assert printed["own-query"] == "as often as recorded: True\n"
 
 
+@pytest.mark.everything
 @needs_nsys
 def test_nsys_still_leaves_forked_workers_out_unless_told(real_nsys, tmp_path) -> None:
     assert record_nsys.workers(tmp_path) == recorded("traps")["workers"]
 
 
+@pytest.mark.everything
 @needs_nsys
 def test_python_sampling_names_functions_of_python(real_nsys, tmp_path) -> None:
     program = """
@@ -481,6 +496,7 @@ def submit(slurm: tuple[Path, dict], template: str, options: tuple, *words: str)
     return folder
 
 
+@pytest.mark.everything
 def test_slurm_writes_a_report_for_the_rank(slurm) -> None:
     options = ("--cpus-per-task=2", "--account=mine", "--partition=debug")
     folder = submit(slurm, "profile.sbatch", options, sys.executable, "-c", "print('ran')")
@@ -490,6 +506,7 @@ def test_slurm_writes_a_report_for_the_rank(slurm) -> None:
     assert (folder / f"profile-{job}.log").read_text().count("ran\n") == 1
 
 
+@pytest.mark.everything
 def test_slurm_compares_batch_sizes(slurm) -> None:
     program = "import sys, contextlib\ntry:\n import nvtx\nexcept ImportError: nvtx = None\n"
     program += "mark = nvtx.annotate('step') if nvtx else contextlib.nullcontext()\n"
