@@ -1,7 +1,7 @@
 """Convolve a photograph by im2col: a program whose memory has something to find.
 
-Run it with ``python scripts/convolve_by_im2col.py photograph.npy``, where the file
-holds a (3, H, W) float32 array in [0, 1]. Lesson 08 runs it under memory profilers.
+Run it with ``python scripts/convolve_by_im2col.py photograph.npy``: the file holds
+a (3, H, W) float32 array in [0, 1]. Lesson 08, Memory of a program, profiles it.
 """
 
 import builtins

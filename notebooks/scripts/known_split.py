@@ -13,7 +13,7 @@ import json
 import time
 
 COUNT = 150_000
-PAUSE = 0.25  # seconds
+PAUSE = 0.5  # seconds
 
 
 def one() -> None:

@@ -83,6 +83,16 @@ def test_the_script_runs_without_any_tool(tmp_path: Path) -> None:
     assert len(seen["steps"]) == 2
 
 
+def test_nvtx_alone_would_cut_a_compiled_graph() -> None:
+    nvtx = pytest.importorskip("nvtx")
+
+    def double(x: torch.Tensor) -> torch.Tensor:
+        with nvtx.annotate("double"):
+            return 2 * x
+
+    assert torch._dynamo.explain(double)(torch.ones(3)).graph_count == 0
+
+
 def test_a_step_ends_when_the_gpu_is_done_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(SCRIPTS)
     script = importlib.import_module("example_torch_profile")

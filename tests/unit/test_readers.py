@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import line_profiler
 import pytest
 import torch
 from line_profiler import LineProfiler
@@ -77,7 +78,7 @@ def test_memray_at_the_peak_and_at_the_end(keeper: Path, tmp_path: Path) -> None
     assert peak["keep:8",] == pytest.approx(8e6, rel=1e-3)
     assert whole > 24_000_000
     _, left = readers.memray(capture, keeper.name, "left")
-    assert left.get(("keep:8",), 0) < 1000  # NumPy may keep a few bytes of its own
+    assert left.get(("keep:8",), 0) < 1000 < left["keep:7",]
     with pytest.raises(ValueError, match="'peak' or 'left', but 'now' came"):
         readers.memray(capture, keeper.name, "now")
 
@@ -205,7 +206,7 @@ def test_times_by_function_of_the_other_tools(tmp_path: Path) -> None:
     by_line.runcall(inner)
     by_line.dump_stats(tmp_path / "p.lprof")
     (name,) = readers.times_by_function(tmp_path / "p.lprof")
-    assert name.rpartition(".")[2] == "inner"  # some Pythons give the qualified name
+    assert name.endswith("inner")
 
     leaf = {"function": "leaf", "time": 2.0, "children": []}
     root = {"function": "main", "time": 3.0, "children": [leaf, leaf]}
@@ -215,3 +216,16 @@ def test_times_by_function_of_the_other_tools(tmp_path: Path) -> None:
     sampled = "main (a.py:1);f (a.py:2);f (a.py:2) 3\nmain (a.py:4) 1\n"
     (tmp_path / "p.raw").write_text(sampled, encoding="utf-8")
     assert readers.times_by_function(tmp_path / "p.raw") == {"main": 4, "f": 3}
+
+
+def test_line_rows(tmp_path: Path) -> None:
+    profiler = line_profiler.LineProfiler()
+    profiler(left)()
+    rows = readers.line_rows(profiler.get_stats())
+    assert rows[["function", "hits", "code"]].to_numpy().tolist() == [["left", 1, "return leaf()"]]
+    assert 0 < rows.seconds[0] < 60
+
+    (tmp_path / "script.py").write_text("a = 1\n  b = 2\n", "utf-8")
+    timings = {("script.py", 1, "f"): [(2, 7, 500)], ("<gone>", 1, "g"): [(9, 1, 2)]}
+    rows = readers.line_rows(line_profiler.LineStats(timings, unit=1e-3), tmp_path)
+    assert rows.to_numpy().tolist() == [["f", 2, 7, 0.5, "b = 2"], ["g", 9, 1, 0.002, ""]]
