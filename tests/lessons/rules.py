@@ -297,9 +297,9 @@ def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str
 
 # Lessons that were written before a rule and do not keep it yet; a test lets this only shrink.
 NOT_YET: dict[Callable, set[str]] = {
-    a_lesson_fits_its_class: {"00", "01", "02", "03", "05", "07", "08", "11", "12"},
-    lessons_are_named: {"00", "01", "02", "03", "05", "07", "08", "11", "12"},
-    outputs_fit_a_screen: {"03", "07", "08"},
+    a_lesson_fits_its_class: {"00", "01", "02", "03", "05", "07", "11", "12"},
+    lessons_are_named: {"00", "01", "02", "03", "05", "07", "11", "12"},
+    outputs_fit_a_screen: {"03", "07"},
     a_lesson_has_its_anatomy: {"05", "07"},
     a_prediction_is_measured_before_it_is_read: {"12"},
 }
