@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from pandas import DataFrame
 
+if TYPE_CHECKING:
+    from line_profiler import LineStats
+
 
 def nsys_command(line: str) -> tuple[list[str], list[str]]:
     """The flags that ``nsys profile …`` gets, each with its value, and the words from the program
@@ -71,10 +74,6 @@ def memray(capture: Path, file: str, when: str = "peak") -> tuple[int, dict[tupl
             if calls:
                 stacks[calls] = stacks.get(calls, 0) + record.size
     return whole, dict(sorted(stacks.items()))
-
-
-if TYPE_CHECKING:
-    from line_profiler import LineStats
 
 
 def profile_rows(stats: Stats) -> DataFrame:

@@ -262,6 +262,19 @@ def test_helpers_are_importable_from_anywhere_and_load_no_plots(tmp_path: Path) 
     assert done.stdout == "[]\n"
 
 
+def test_the_readme_names_every_lesson_with_its_question_and_minutes() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for path in notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"):
+        first = notebooks.read(path).cells[0].source
+        name, question = re.match(r"# \d\d · ([^:]+): (.+)", first).groups()
+        minutes = re.search(r"\*\*Time\*\* (\d+) minutes", first)[1]
+        row = next(line for line in readme.splitlines() if f"({path.relative_to(ROOT)})" in line)
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert cells[0].startswith(f"[{path.name[:2]} {name}]")
+        assert cells[1].lower() == question.lower()
+        assert cells[3] == minutes
+
+
 def test_links_of_the_readme_lead_somewhere() -> None:
     readme = ROOT / "README.md"
     assert list(rules.dead_links(readme.read_text(encoding="utf-8"), readme, set())) == []
