@@ -5,7 +5,7 @@
 Writes nsys_cpu.sqlite and nsys_cpu.json (a report of example_torch_profile.py, and
 what torch.profiler saw in the same run), nsys_flags.json (which flags it accepts),
 nsys_facts.json (what a recording keeps, costs and gives away) and nsys_traps.json
-(forked workers). Needs nsys on the PATH or in $NSYS, and uses ncu from
+(forked workers, ranks). Needs nsys on the PATH or in $NSYS, and uses ncu from
 the PATH or $NCU for its flags.
 
 Run it as an ordinary user: as root, nsys sees other people's processes. Every tool
@@ -57,6 +57,7 @@ NSYS_FLAGS = [
     "--cudabacktrace-threshold=10000", "--force-overwrite=true",
     "--pytorch=autograd-nvtx", "--python-functions-trace=functions.json",
     "--discard-environment=true", "--cuda-graph-trace=node", "--delay=60", "--duration=20",
+    "--kill=none",
     "--gpu-metrics-devices=all", "--trace-fork-before-exec=true", "--python-sampling=true",
 ]  # fmt: skip
 NCU_FLAGS = [
@@ -332,12 +333,24 @@ def record_facts(out: Path, folder: Path) -> None:
 
 
 def record_traps(out: Path, folder: Path) -> None:
-    """Which workers are followed."""
+    """Which workers are followed, and what keeps the reports of ranks apart."""
     found = {
         "provenance": provenance("nsys profile …", nsys=version(tool("nsys"))),
         "workers": workers(folder),
+        "reports of four ranks": ranks(folder),
     }
     save(out / "nsys_traps.json", found)
+
+
+def ranks(folder: Path) -> dict[str, int]:
+    """How many reports four ranks leave, by the name that each gives to its own."""
+    found = {}
+    for name in ("same", "rank%q{RANK}"):
+        words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        words += ["--nproc-per-node=4", "--no-python", tool("nsys"), "profile", "-t", "nvtx"]
+        run([*words, *QUIET, "-f", "true", "-o", name, "sleep", "1"], folder)
+        found[f"-o {name}"] = len(list(folder.glob(f"{name[:4]}*.nsys-rep")))
+    return found
 
 
 def workers(folder: Path) -> dict[str, dict[str, list[str]]]:

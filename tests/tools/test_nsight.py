@@ -154,6 +154,15 @@ def test_the_commands_that_the_lesson_prints_are_accepted() -> None:
     assert shlex.split(ours)[:-3] == words
     assert templates["profile.sbatch"]["accepted"]
     assert templates["ncu.sbatch"]["accepted"]
+    assert all(recorded("flags")["nsys"][flag]["accepted"] for flag in capture_in_seconds().split())
+
+
+def capture_in_seconds() -> str:
+    """The flags for a program without capture(): the lesson's are the template's."""
+    seconds = re.compile(r'CAPTURE="(--delay.+?)"')
+    (ours,) = seconds.findall("\n".join(cell.source for cell in notebooks.read(LESSON).cells))
+    assert [ours] == seconds.findall((SLURM_JOBS / "profile.sbatch").read_text())
+    return ours
 
 
 GPU_REPORT = """
@@ -255,6 +264,16 @@ def test_nsys_still_leaves_forked_workers_out_unless_told(real_nsys, tmp_path) -
 
 @pytest.mark.everything
 @needs_nsys
+def test_every_rank_leaves_a_report_of_its_own(real_nsys, tmp_path) -> None:
+    assert record_nsys.ranks(tmp_path) == recorded("traps")["reports of four ranks"]
+    seconds = re.sub(r"\d+", "1", capture_in_seconds())
+    (tmp_path / "nsys").symlink_to(NSYS)
+    run_template(tmp_path, 4, "sleep", "4", CAPTURE=seconds, TRACE="nvtx")
+    assert len(list(tmp_path.glob("profile-17-rank?.nsys-rep"))) == 4
+
+
+@pytest.mark.everything
+@needs_nsys
 def test_python_sampling_names_functions_of_python(real_nsys, tmp_path) -> None:
     program = """
 import time
@@ -320,16 +339,20 @@ dist.destroy_process_group()
 """
 
 
+def run_template(folder: Path, ranks: int, *words: str, **variables: str) -> str:
+    """profile.sbatch with a real torchrun and the nsys in ``folder``; only srun is played."""
+    (folder / "srun").write_text('#!/bin/bash\nexec "$@"\n')
+    (folder / "srun").chmod(0o755)
+    here = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "SLURM_GPUS_ON_NODE": str(ranks)}
+    here["PATH"] = f"{folder}:{folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    line = ["bash", SLURM_JOBS / "profile.sbatch", *words]
+    return run(line, {**os.environ, **here, **variables}, folder)
+
+
 def test_the_template_starts_ranks_that_know_of_each_other(tmp_path: Path) -> None:
-    """With a real torchrun; of Slurm only srun's part is played."""
-    tools = stub(tmp_path)
-    (tools / "srun").write_text('#!/bin/bash\nexec "$@"\n')
-    (tools / "srun").chmod(0o755)
-    here = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "SLURM_GPUS_ON_NODE": "2"}
-    here["PATH"] = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    stub(tmp_path)
     (tmp_path / "ranks.py").write_text(RANKS)
-    words = ["bash", SLURM_JOBS / "profile.sbatch", sys.executable, "ranks.py"]
-    said = run(words, {**os.environ, **here}, tmp_path)
+    said = run_template(tmp_path, 2, sys.executable, "ranks.py")
     assert said.count("2 ranks\n") == 2, said
     reports = sorted(path.name for path in tmp_path.glob("*.nsys-rep"))
     assert reports == ["profile-17-rank0.nsys-rep", "profile-17-rank1.nsys-rep"]
