@@ -20,7 +20,7 @@ def terminal(line: str, folder: Path, **variables: str) -> str:
     for name in {"FORCE_COLOR", "CLICOLOR_FORCE"} - set(variables):
         environment.pop(name, None)
     done = subprocess.run(
-        command, cwd=folder, env=environment, text=True, encoding="utf-8",
+        command, cwd=folder, env=environment, encoding="utf-8",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     printed = done.stdout.replace(f"{Path(folder).resolve()}{os.sep}", "")

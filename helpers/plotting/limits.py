@@ -10,6 +10,8 @@ from matplotlib.patheffects import withStroke
 from helpers import _input, units
 from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, Unit, canvas, finish, tick_units
 
+_DASHES = (0, (4, 3))  # of what is expected: closer than those of a curve
+
 
 def roofline(
     points: Mapping[str, tuple[float, float]],
@@ -111,7 +113,7 @@ def memory(
         marks.append(f"{key}: first {values[0]}, highest {values[1]}, last {values[2]}")
     for key, size in (expected or {}).items():
         _input.not_negative(f"expected[{key!r}]", size, what="bytes")
-        ax.axhline(size, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label=key)
+        ax.axhline(size, color=GREY, linestyle=_DASHES, linewidth=1.2, label=key)
         marks.append(f"a dashed line, {key}, at {units.size(size)}")
     lines = len(ax.get_legend_handles_labels()[0])
     if lines > 1:

@@ -1,5 +1,4 @@
-"""A line runs in its folder, with this Python, without colours, and its errors are seen."""
-
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,14 +6,23 @@ import pytest
 from helpers.terminal import terminal
 
 
-def test_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    program = "import os, sys; print(os.environ.get('FORCE_COLOR'), os.environ['WHO'])"
-    assert terminal(f'python -c "{program}"', tmp_path, WHO="ada") == "None ada\n"
-    assert terminal(f'python -c "{program}"', tmp_path, WHO="x", FORCE_COLOR="2") == "2 x\n"
+def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "it.py").write_text("import os, sys\nprint(sys.argv, os.getcwd() + os.sep, 'é')\nx")
+    printed = terminal("python it.py 'two words'", tmp_path, PYTHONUTF8="1")
+    assert printed.startswith("['it.py', 'two words']  é\n")
+    assert "NameError" in printed  # and it would be an error if python were not found
+    assert terminal("python -c 'import sys; print(sys.executable)'", tmp_path) == "python\n"
+    assert terminal(f"'{sys.executable}' -c 'print(1)' python", tmp_path) == "1\n"
+    with pytest.raises(FileNotFoundError):
+        terminal("no-such-program", tmp_path)
 
-    (tmp_path / "fail.py").write_text("1 / 0", "utf-8")
-    said = terminal("python fail.py", tmp_path)
-    assert "fail.py" in said
-    assert said.endswith("ZeroDivisionError: division by zero\n")
-    assert str(tmp_path) not in said
+
+@pytest.mark.parametrize(("given", "shown"), [({}, "None"), ({"FORCE_COLOR": "1"}, "1")])
+def test_colours_are_asked_for_by_the_caller_only(
+    given: dict, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "3")
+    monkeypatch.setenv("CLICOLOR_FORCE", "3")
+    monkeypatch.setenv("KEPT", "yes")
+    get = "import os; print(*map(os.environ.get, ['FORCE_COLOR', 'CLICOLOR_FORCE', 'KEPT']))"
+    assert terminal(f'python -c "{get}"', tmp_path, **given) == f"{shown} None yes\n"
