@@ -8,15 +8,14 @@ times start at 0 and get their unit into their name. Beside each file lies NAME.
 says where it comes from.
 """
 
-import csv
 import gzip
-import io
 import json
 import shutil
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from tools.nsight import CREATED, RANGE, strip
 from tools.recording import ROOT, save
@@ -33,7 +32,7 @@ SOURCES = {
     "GPU-Roofline-Profiler": (
         "Olajide-Badejo/GPU-Roofline-Profiler @ 14f29c68d4c89178838f8f3d110f5789a0d58055", "MIT"),
 }  # fmt: skip
-TELLING = {"Process ID", "Process Name", "Host Name"}  # columns of ncu
+TELLING = ["Process ID", "Process Name", "Host Name", "timestamp"]  # columns that are left out
 
 
 def describe(name: str, repository: str, path: str, device: str, **more: str) -> dict[str, str]:
@@ -52,50 +51,41 @@ def describe(name: str, repository: str, path: str, device: str, **more: str) ->
     return about
 
 
-def write_rows(path: Path, columns: list[str], rows: Iterable[Iterable[Any]]) -> None:
+def write(name: str, table: pd.DataFrame) -> None:
     """A CSV; packed if its name ends in .gz, the same bytes for the same rows."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    data = text.getvalue().encode()
-    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    data = table.to_csv(index=False, lineterminator="\n").encode()
+    (TARGET / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
 
 
-def events(path: Path) -> list[dict[str, Any]]:
-    """The events of a Chrome trace that have a time, in its order."""
+def events(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The events of a Chrome trace that have a time, in its order; and its profiler steps."""
     found = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    return sorted((event for event in found if "ts" in event), key=lambda event: event["ts"])
+    trace = sorted((event for event in found if "ts" in event), key=lambda event: event["ts"])
+    steps = [event for event in trace if event["name"].startswith("ProfilerStep")]
+    return trace, [step for step in steps if step.get("cat") in ("user_annotation", "Operator")]
 
 
-def profiler_steps(trace: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The CPU's ranges ProfilerStep#n."""
-    cats = ("user_annotation", "Operator")
-    return [e for e in trace if e["name"].startswith("ProfilerStep") and e.get("cat") in cats]
+def within(step: dict[str, Any], trace: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events that begin in a profiler step."""
+    return [event for event in trace if 0 <= event["ts"] - step["ts"] < step["dur"]]
 
 
 def steps(source: Path) -> None:
     """Lesson 01: five training steps, as the CPU's clock and as the GPU saw them."""
-    trace = events(source / "hta_v100_resnet_gpu_bound.json.gz")
-    done = {}  # correlation → when the GPU was done with it
-    for event in trace:
-        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
-            done[event["args"]["correlation"]] = event["ts"] + event["dur"]
-    marks, rows = profiler_steps(trace), []
-    zero = marks[0]["ts"]
+    trace, marks = events(source / "hta_v100_resnet_gpu_bound.json.gz")
+    device = ("kernel", "gpu_memcpy", "gpu_memset")
+    on_device = [event for event in trace if event.get("cat") in device]
+    done = {event["args"]["correlation"]: event["ts"] + event["dur"] for event in on_device}
+    rows = []
     for mark in marks:
-        start, end = mark["ts"], mark["ts"] + mark["dur"]
-        launched = [
-            done[e["args"]["correlation"]]
-            for e in trace
-            if e.get("cat") == "cuda_runtime"
-            and start <= e["ts"] < end
-            and e["args"].get("correlation") in done
-        ]
-        times = [round((time - zero) / 1000, 3) for time in (start, end, max(launched))]
-        rows.append([int(mark["name"].split("#")[1]), *times, len(launched)])
+        calls = [event for event in within(mark, trace) if event.get("cat") == "cuda_runtime"]
+        numbers = [call["args"].get("correlation") for call in calls]
+        launched = [done[number] for number in numbers if number in done]
+        times = (mark["ts"], mark["ts"] + mark["dur"], max(launched))
+        since = [round((time - marks[0]["ts"]) / 1000, 3) for time in times]
+        rows.append([int(mark["name"].split("#")[1]), *since, len(launched)])
     columns = ["step", "cpu_start_ms", "cpu_end_ms", "gpu_end_ms", "launches"]
-    write_rows(TARGET / "v100_resnet50_steps.csv", columns, rows)
+    write("v100_resnet50_steps.csv", pd.DataFrame(rows, columns=columns))
     describe(
         "v100_resnet50_steps", "HolisticTraceAnalysis",
         "tests/data/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
@@ -104,22 +94,16 @@ def steps(source: Path) -> None:
     )  # fmt: skip
 
 
-def on_device(trace: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the GPU's allocator."""
-    return [e for e in trace if e["name"] == "[memory]" and e["args"]["Device Type"] == 1]
-
-
 def memory(source: Path) -> None:
     """Lesson 09: what a GPU's allocator handed out and took back."""
-    trace = events(source / "kineto_v100_resnet50_fp32_workers0_steps16-21.json.gz")
-    marks, rows = profiler_steps(trace), []
-    zero = marks[0]["ts"]
-    for event in on_device(trace):
-        step = next(m for m in marks if m["ts"] <= event["ts"] < m["ts"] + m["dur"])
-        number = int(step["name"].split("#")[1])
-        rows.append([number, (event["ts"] - zero) / 1000, event["args"]["Bytes"]])
+    trace, marks = events(source / "kineto_v100_resnet50_fp32_workers0_steps16-21.json.gz")
+    rows = [
+        [int(mark["name"].split("#")[1]), (event["ts"] - marks[0]["ts"]) / 1000, what["Bytes"]]
+        for mark in marks
+        for event, what in on_gpu(within(mark, trace))
+    ]
     columns = ["step", "time_ms", "change_bytes"]
-    write_rows(TARGET / "v100_resnet50_memory.csv.gz", columns, rows)
+    write("v100_resnet50_memory.csv.gz", pd.DataFrame(rows, columns=columns))
     describe(
         "v100_resnet50_memory", "kineto",
         "tb_plugin/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
@@ -128,15 +112,13 @@ def memory(source: Path) -> None:
         " device's rows: changes, what lay there before is not recorded",
     )  # fmt: skip
 
-    trace = events(source / "hta_v100x2_mlp_ddp_2020_allreduce.json.gz")
-    mark = profiler_steps(trace)[1]
-    rows = []
-    for event in on_device(trace):
-        if mark["ts"] <= event["ts"] < mark["ts"] + mark["dur"]:
-            sizes = (event["args"][name] for name in ("Total Allocated", "Total Reserved"))
-            rows.append([(event["ts"] - mark["ts"]) / 1000, *sizes])
+    trace, (_, mark, *_) = events(source / "hta_v100x2_mlp_ddp_2020_allreduce.json.gz")
+    rows = [
+        [(event["ts"] - mark["ts"]) / 1000, what["Total Allocated"], what["Total Reserved"]]
+        for event, what in on_gpu(within(mark, trace))
+    ]
     columns = ["time_ms", "allocated_bytes", "reserved_bytes"]
-    write_rows(TARGET / "v100_mlp_memory.csv.gz", columns, rows)
+    write("v100_mlp_memory.csv.gz", pd.DataFrame(rows, columns=columns))
     describe(
         "v100_mlp_memory", "HolisticTraceAnalysis",
         "tests/data/df_index_resolver/df_index_resolver.json.gz",
@@ -146,18 +128,25 @@ def memory(source: Path) -> None:
     )  # fmt: skip
 
 
+def on_gpu(trace: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The rows of the GPU's allocator, each with what it says."""
+    rows = [(event, event["args"]) for event in trace if event["name"] == "[memory]"]
+    return [(event, what) for event, what in rows if what["Device Type"] == 1]
+
+
 def tables(source: Path) -> None:
     """Lessons 04 and 11: times, ceilings and counters of an RTX 5070, counters of a T4."""
-    for name in ("peaks", "timing"):
-        with (source / f"rtx5070_{name}.csv").open(newline="") as file:
-            columns, *rows = csv.reader(file)
-        kept = [index for index, column in enumerate(columns) if column != "timestamp"]
-        rows = [[row[index] for index in kept] for row in rows]
-        columns = [columns[index] for index in kept]
-        write_rows(TARGET / f"rtx5070_{name}.csv", columns, rows)
-    names = ("naive", "tiled", "register_blocked", "vectorized")
-    ncu([source / f"rtx5070_ncu_gemm_{name}.csv" for name in names], "rtx5070_ncu_gemm")
-    ncu([source / "t4_ncu_copy_blocked.csv"], "t4_ncu_copy")
+
+    def kept(name: str) -> pd.DataFrame:  # every value as it is written there
+        table = pd.read_csv(source / f"{name}.csv", dtype=str, keep_default_na=False)
+        return table.drop(columns=TELLING, errors="ignore")
+
+    for name in ("rtx5070_peaks", "rtx5070_timing"):
+        write(f"{name}.csv", kept(name))
+    versions = ("naive", "tiled", "register_blocked", "vectorized")
+    products = [kept(f"rtx5070_ncu_gemm_{version}") for version in versions]
+    write("rtx5070_ncu_gemm.csv", pd.concat(products))
+    write("t4_ncu_copy.csv", kept("t4_ncu_copy_blocked"))
     results = {"peaks": "peaks.csv", "timing": "timing.csv", "ncu_gemm": "ncu/gemm_*.csv"}
     for name, file in results.items():
         describe(
@@ -172,14 +161,6 @@ def tables(source: Path) -> None:
         versions="ncu not recorded",
         workload="a kernel that copies 64-bit integers; each thread copies neighbours",
     )  # fmt: skip
-
-
-def ncu(paths: list[Path], name: str) -> None:
-    """The tables of ncu --csv, one below the other, without process and host."""
-    rows = [row for path in paths for row in csv.DictReader(path.open(newline=""))]
-    columns = [column for column in rows[0] if column not in TELLING]
-    table = [[row[column] for column in columns] for row in rows]
-    write_rows(TARGET / f"{name}.csv", columns, table)
 
 
 def report(source: Path) -> None:
