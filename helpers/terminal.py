@@ -24,4 +24,5 @@ def terminal(line: str, folder: Path, **variables: str) -> str:
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     printed = done.stdout.replace(f"{Path(folder).resolve()}{os.sep}", "")
-    return printed.replace(sys.executable, "python")
+    # kernprof quotes a path with spaces
+    return printed.replace(shlex.quote(sys.executable), "python").replace(sys.executable, "python")

@@ -6,13 +6,22 @@ import pytest
 from helpers.terminal import terminal
 
 
-def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(tmp_path: Path) -> None:
+def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "it.py").write_text("import os, sys\nprint(sys.argv, os.getcwd() + os.sep, 'é')\nx")
     printed = terminal("python it.py 'two words'", tmp_path, PYTHONUTF8="1")
     assert printed.startswith("['it.py', 'two words']  é\n")
     assert "NameError" in printed  # and it would be an error if python were not found
     assert terminal("python -c 'import sys; print(sys.executable)'", tmp_path) == "python\n"
     assert terminal(f"'{sys.executable}' -c 'print(1)' python", tmp_path) == "1\n"
+    quoted = "import shlex, sys; print(shlex.quote(sys.executable))"
+    with monkeypatch.context() as patch:
+        spaced = tmp_path / "a course" / "python"
+        spaced.parent.mkdir()
+        spaced.symlink_to(sys.executable)
+        patch.setattr(sys, "executable", str(spaced))
+        assert terminal(f"python -c '{quoted}'", tmp_path) == "python\n"
     with pytest.raises(FileNotFoundError):
         terminal("no-such-program", tmp_path)
 
