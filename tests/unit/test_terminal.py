@@ -21,7 +21,7 @@ def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(
         spaced.parent.mkdir()
         spaced.symlink_to(sys.executable)
         patch.setattr(sys, "executable", str(spaced))
-        assert terminal(f"python -c '{quoted}'", tmp_path) == "python\n"
+        assert terminal(f'python -c "{quoted}"', Path("/")) == "python\n"
     with pytest.raises(FileNotFoundError):
         terminal("no-such-program", tmp_path)
 
