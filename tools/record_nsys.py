@@ -1,6 +1,6 @@
 """Record what lesson 11 reads: a real report, and what the real nsys says to flags.
 
-    python -m tools.record_nsys FOLDER [report] [flags] [facts] [traps]
+    python -m tools.record_nsys FOLDER [cpu] [flags] [facts] [traps]
 
 Writes nsys_cpu.sqlite and nsys_cpu.json (a report of example_torch_profile.py, and
 what torch.profiler saw in the same run), nsys_flags.json (which flags it accepts),
@@ -14,9 +14,11 @@ the lesson reads are kept.
 """
 
 import argparse
+import importlib.metadata
 import json
 import os
 import re
+import shutil
 import sqlite3
 import sys
 import tempfile
@@ -24,7 +26,7 @@ from pathlib import Path
 
 from helpers import machine
 from tools import recording
-from tools.nsight import QUIET, RANGE, record, stats, strip, tables_of
+from tools.nsight import QUIET, RANGE, record, stats, strip
 from tools.recording import SCRIPTS, run, save, tool, version
 
 # The commands of the documents that this lesson brings up to date, word for word.
@@ -85,29 +87,19 @@ print("the last line", flush=True)
 # on a busy computer nsys may not see it at all, hence the repetitions in workers().
 WORKER = """
 import multiprocessing, sys, time, nvtx
-def work():
+def work(batch=None):
     for _ in range(5):
         with nvtx.annotate("worker"):
             time.sleep(0.2)
 if __name__ == "__main__":
     with nvtx.annotate("program"):
-        worker = multiprocessing.get_context(sys.argv[1]).Process(target=work)
-        worker.start()
-        worker.join()
-"""
-LOADER = """
-import time, nvtx
-from torch.utils.data import DataLoader, Dataset
-class Numbers(Dataset):
-    def __len__(self):
-        return 8
-    def __getitem__(self, index):
-        with nvtx.annotate("worker"):
-            time.sleep(0.1)
-        return index
-if __name__ == "__main__":
-    with nvtx.annotate("program"):
-        list(DataLoader(Numbers(), num_workers=1))
+        if sys.argv[1] == "DataLoader":
+            from torch.utils.data import DataLoader
+            list(DataLoader([0], num_workers=1, collate_fn=work))
+        else:
+            worker = multiprocessing.get_context(sys.argv[1]).Process(target=work)
+            worker.start()
+            worker.join()
 """
 WORK = """
 import json, os, time
@@ -147,47 +139,28 @@ def message(text: str, folder: Path) -> str:
     return "\n".join(kept)
 
 
-def provenance(command: str, **versions: str) -> dict[str, str]:
-    device = f"{machine.describe()['processor']}, no GPU"
-    return recording.provenance("record_nsys.py", device, command, **versions)
-
-
 def ranges(database: Path | None) -> dict[str, int] | None:
     """How often each NVTX range is in a report; None without ranges or report."""
-    if database is None or "NVTX_EVENTS" not in tables_of(database):
+    if database is None:
         return None
+    query = f"""SELECT coalesce(text, value) AS name, count(*) FROM NVTX_EVENTS
+        LEFT JOIN StringIds ON id = textId WHERE eventType = {RANGE} GROUP BY name"""
     with sqlite3.connect(database) as db:
-        rows = db.execute(
-            "SELECT coalesce(text, value) AS name, count(*) FROM NVTX_EVENTS"
-            " LEFT JOIN StringIds ON id = textId WHERE eventType = ? GROUP BY name",
-            [RANGE],
-        )
-        return dict(rows.fetchall())
+        tables = db.execute("SELECT name FROM sqlite_master").fetchall()
+        return dict(db.execute(query)) if ("NVTX_EVENTS",) in tables else None
 
 
-def record_report(out: Path, folder: Path) -> None:
-    """The report of the training script, and Kineto's marks from the same run."""
-    import torch
-
+def record_cpu(folder: Path, about: dict[str, str]) -> dict:
+    """A report of the training script, stripped, and Kineto's marks from the same run."""
     arguments = ["example_torch_profile.py", "--kineto", "--json", "run.json"]
     program = [sys.executable, str(SCRIPTS / arguments[0]), *arguments[1:]]
     flags = ["-t", "nvtx,osrt", *QUIET, "--osrt-threshold=10000"]
     _, _, database = record(flags, program, folder)
-    command = " ".join(["nsys profile", *flags, "python", *arguments])
-    versions = {"nsys": version(tool("nsys")), "torch": torch.__version__}
-    about = provenance(command, **versions)
-    strip(database, out / "nsys_cpu.sqlite", about)
+    about["command"] = " ".join(["nsys profile", *flags, "python", *arguments])
+    strip(database, folder / "nsys_cpu.sqlite", about)
     seen = json.loads((folder / "run.json").read_text())
-    save(
-        out / "nsys_cpu.json",
-        {
-            "provenance": about,
-            "kineto": seen["kineto"],
-            "nsys stats": {
-                name: stats(database, name, folder) for name in ("nvtx_sum", "osrt_sum")
-            },
-        },
-    )
+    table = stats(database, "nvtx_sum", folder)
+    return {"kineto": seen["kineto"], "nsys stats": {"nvtx_sum": table}}
 
 
 # Options that are only allowed beside another one.
@@ -234,17 +207,15 @@ def template(path: Path, folder: Path) -> dict:
     return {"words": words, **verdict(message(text, folder))}
 
 
-def record_flags(out: Path, folder: Path) -> None:
+def record_flags(folder: Path, about: dict[str, str]) -> dict:
     """What the parsers say to each flag, to the documents' commands, and to our templates."""
     nsys, ncu = tool("nsys"), tool("ncu")
-    command = "nsys profile FLAG no-such-program"
+    about["command"] = "nsys profile FLAG no-such-program"
     found = {
-        "provenance": provenance(command, nsys=version(nsys)),
         "nsys": {
             flag: accepted(nsys, ["profile", *COMPANIONS.get(flag, []), *flag.split()], folder)
             for flag in NSYS_FLAGS
         },
-        "alone": {flag: accepted(nsys, ["profile", flag], folder) for flag in COMPANIONS},
         "commands": [],
         "templates": {path.name: template(path, folder) for path in TEMPLATES},
     }
@@ -253,11 +224,9 @@ def record_flags(out: Path, folder: Path) -> None:
         _, text = run([nsys, *words], folder)
         found["commands"].append({"line": line, **verdict(message(text, folder))})
     if ncu:
-        found["ncu"] = {
-            "version": version(ncu),
-            "flags": {flag: accepted(ncu, flag.split(), folder) for flag in NCU_FLAGS},
-        }
-    save(out / "nsys_flags.json", found)
+        flags = {flag: accepted(ncu, flag.split(), folder) for flag in NCU_FLAGS}
+        found["ncu"] = {"version": version(ncu), "flags": flags}
+    return found
 
 
 def capture_facts(folder: Path) -> dict[str, dict]:
@@ -280,13 +249,8 @@ def capture_facts(folder: Path) -> dict[str, dict]:
             status, text, database = record(words, program, folder)
             if kept := ranges(database):
                 break
-        said = [line for line in text.splitlines() if "WARNING" in line]
-        found[name] = {
-            "status": status,
-            "program finished": "the last line" in text,
-            "ranges": kept,
-            "message": message("\n".join(said), folder),
-        }
+        finished = "the last line" in text
+        found[name] = {"status": status, "program finished": finished, "ranges": kept}
     return found
 
 
@@ -302,14 +266,9 @@ def behaviour(folder: Path) -> dict[str, dict]:
 
     (folder / "taken.nsys-rep").touch()
     words = [nsys, "profile", *basic, "-o", "taken", python, "myapp.py"]
-    status, text = run(words, folder)
-    lines = [line for line in text.splitlines() if "taken" in line or "--force" in line]
+    status, _ = run(words, folder)
     size = (folder / "taken.nsys-rep").stat().st_size
-    found["the name is taken"] = {
-        "status": status,
-        "message": message("\n".join(lines), folder),
-        "bytes in the file": size,
-    }
+    found["the name is taken"] = {"status": status, "bytes in the file": size}
 
     ways = {"as usual": ([], True), "-n false": (["-n", "false"], True), "env -i": ([], False)}
     found["secrets"] = {}
@@ -321,25 +280,14 @@ def behaviour(folder: Path) -> dict[str, dict]:
     return found
 
 
-def record_facts(out: Path, folder: Path) -> None:
+def record_facts(folder: Path, about: dict[str, str]) -> dict:
     """What a recording keeps, gives away, and costs."""
-    versions = {"nsys": version(tool("nsys"))}
-    found = {
-        "provenance": provenance("nsys profile -t nvtx …", **versions),
-        **behaviour(folder),
-        "distortion": distortion(folder),
-    }
-    save(out / "nsys_facts.json", found)
+    return {**behaviour(folder), "distortion": distortion(folder)}
 
 
-def record_traps(out: Path, folder: Path) -> None:
+def record_traps(folder: Path, about: dict[str, str]) -> dict:
     """Which workers are followed, and what keeps the reports of ranks apart."""
-    found = {
-        "provenance": provenance("nsys profile …", nsys=version(tool("nsys"))),
-        "workers": workers(folder),
-        "reports of four ranks": ranks(folder),
-    }
-    save(out / "nsys_traps.json", found)
+    return {"workers": workers(folder), "reports of four ranks": ranks(folder)}
 
 
 def ranks(folder: Path) -> dict[str, int]:
@@ -356,19 +304,14 @@ def ranks(folder: Path) -> dict[str, int]:
 def workers(folder: Path) -> dict[str, dict[str, list[str]]]:
     """By start method: the ranges in the report, as usual and with forks traced."""
     (folder / "worker.py").write_text(WORKER)
-    (folder / "loader.py").write_text(LOADER)
-    programs = {
-        **{name: ["worker.py", name] for name in ("spawn", "fork", "forkserver")},
-        "DataLoader": ["loader.py"],
-    }
     found: dict[str, dict[str, list[str]]] = {}
-    for name, program in programs.items():
+    for name in ("spawn", "fork", "forkserver", "DataLoader"):
         found[name] = {}
         for flag in ("", "--trace-fork-before-exec=true"):
             flags = ["-t", "nvtx", *QUIET, *([flag] if flag else [])]
             seen: set[str] = set()
             for _ in range(6 if flag else 3):
-                _, _, report = record(flags, [sys.executable, *program], folder)
+                _, _, report = record(flags, [sys.executable, "worker.py", name], folder)
                 seen |= set(ranges(report) or {})
                 if "worker" in seen:
                     break
@@ -376,14 +319,12 @@ def workers(folder: Path) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-SETTINGS = {
-    "-t nvtx -s none": ["-t", "nvtx", *QUIET],
-    "-t nvtx,osrt -s none --osrt-threshold=10000": [
-        "-t", "nvtx,osrt", *QUIET, "--osrt-threshold=10000",
-    ],
-    "-t nvtx,osrt -s none": ["-t", "nvtx,osrt", *QUIET],
-    "-t nvtx,osrt -s process-tree": ["-t", "nvtx,osrt", "-s", "process-tree"],
-}  # fmt: skip
+SETTINGS = [
+    "-t nvtx -s none",
+    "-t nvtx,osrt -s none --osrt-threshold=10000",
+    "-t nvtx,osrt -s none",
+    "-t nvtx,osrt -s process-tree",
+]  # without samples, without thread switches too
 
 
 def distortion(folder: Path) -> dict[str, dict[str, float]]:
@@ -391,10 +332,11 @@ def distortion(folder: Path) -> dict[str, dict[str, float]]:
     (folder / "work.py").write_text(WORK)
     best: dict[str, dict[str, float]] = {}
     for _ in range(6):  # in turns, so that a slow moment hits every setting
-        for name, flags in {"no nsys": None, **SETTINGS}.items():
-            if flags is None:
+        for name in ("no nsys", *SETTINGS):
+            if name == "no nsys":
                 run([sys.executable, "work.py"], folder)
             else:
+                flags = name.replace("-s none", " ".join(QUIET)).split()
                 record(flags, [sys.executable, "work.py"], folder)
             times = json.loads((folder / "times.json").read_text())
             before = best.get(name, times)
@@ -402,27 +344,30 @@ def distortion(folder: Path) -> dict[str, dict[str, float]]:
     return best
 
 
+PARTS = {"cpu": record_cpu, "flags": record_flags, "facts": record_facts, "traps": record_traps}
+
+
 def main() -> None:
-    parts = {
-        "report": record_report,
-        "flags": record_flags,
-        "facts": record_facts,
-        "traps": record_traps,
-    }
     parser = argparse.ArgumentParser(description="Record what lesson 11 reads.")
     parser.add_argument("folder", type=Path, help="where the recordings go")
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(parts)}; default all")
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default all")
     options = parser.parse_args()
-    if unknown := set(options.parts) - set(parts):
-        parser.error(f"parts are {', '.join(parts)}, but {', '.join(unknown)} came")
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"parts are {', '.join(PARTS)}, but {', '.join(unknown)} came")
     if not tool("nsys"):
         parser.error("no nsys on the PATH and none in $NSYS")
     if os.geteuid() == 0:
         print("As root, nsys sees every process here. Better: an ordinary user.")
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in options.parts or parts:
+    device = f"{machine.describe()['processor']}, no GPU"
+    versions = {"nsys": version(tool("nsys")), "torch": importlib.metadata.version("torch")}
+    for name in options.parts or PARTS:
         with tempfile.TemporaryDirectory() as folder:
-            parts[name](options.folder.resolve(), Path(folder))
+            about = recording.provenance("record_nsys.py", device, "nsys profile …", **versions)
+            found = PARTS[name](Path(folder), about)
+            save(options.folder / f"nsys_{name}.json", {"provenance": about, **found})
+            for report in Path(folder).glob("nsys_*.sqlite"):
+                shutil.copy(report, options.folder)
         print(f"recorded: {name}")
 
 

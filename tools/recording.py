@@ -21,9 +21,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "notebooks" / "scripts"
 
-# What a started program needs to find its libraries; nothing else of the environment.
-NEEDED = ("LD_LIBRARY_PATH", "PYTHONPATH")
-
 # Names that every second machine has: finding one of them gives nothing away.
 EVERYWHERE = {"root", "user", "runner", "localhost", "nobody", "vm", "host", "test"}
 EVERYWHERE |= {"build", "gpu", "cuda", "torch", "pytorch", "python", "nvidia", "container"}
@@ -35,14 +32,13 @@ def tool(name: str) -> str | None:
     return path and str(Path(path).absolute())
 
 
-def run(
-    words: list[str | Path], folder: Path, timeout: float = 300, **environment: str
-) -> tuple[int, str]:
+def run(words: list[str | Path], folder: Path, **environment: str) -> tuple[int, str]:
     """Exit status and output of a command, started with almost nothing in its environment.
 
-    After ``timeout`` seconds it is ended, with what it started, and TimeoutExpired is raised.
+    After five minutes it is ended, with what it started, and TimeoutExpired is raised.
     """
-    needed = {name: os.environ[name] for name in NEEDED if name in os.environ}
+    libraries = {"LD_LIBRARY_PATH", "PYTHONPATH"} & os.environ.keys()
+    needed = {name: os.environ[name] for name in libraries}
     process = subprocess.Popen(
         [str(word) for word in words],
         cwd=folder,
@@ -55,7 +51,7 @@ def run(
         start_new_session=True,
     )
     try:
-        said, _ = process.communicate(timeout=timeout)
+        said, _ = process.communicate(timeout=300)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -84,20 +80,9 @@ def provenance(recorder: str, device: str, command: str, **more: str) -> dict[st
 
 
 def save(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON for people to read, or on one line and packed if it ends in .gz."""
-    if path.suffix == ".gz":
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        # no time and no name in the header: the same content gives the same bytes
-        path.write_bytes(gzip.compress(text.encode(), mtime=0))
-    else:
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8", newline="\n")
-
-
-def load(path: Path) -> dict[str, Any]:
-    """What ``save`` wrote."""
-    data = path.read_bytes()
-    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    """Write JSON for people to read."""
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
 def texts(path: Path) -> Iterator[str]:
@@ -128,7 +113,8 @@ def leaks(text: str) -> Iterator[str]:
     }
     for kind, pattern in patterns.items():
         for found in re.findall(pattern, text):
-            if kind != "an address" or is_address(found):
+            # a version such as 2023.4.4.54 is no address
+            if kind != "an address" or all(int(part) < 256 for part in found.split(".")):
                 yield f"{kind}: {found!r}"
     host = socket.gethostname()
     # A user called "step" is no leak where a program's range is called so.
@@ -166,8 +152,3 @@ def words_of_the_course() -> set[str]:
     programs = [*SCRIPTS.glob("*.py"), *Path(__file__).parent.glob("*.py")]
     found = {word for path in programs for word in re.findall(r"\w+", path.read_text("utf-8"))}
     return found | {""}
-
-
-def is_address(text: str) -> bool:
-    """Whether four numbers can be one; a version such as 2023.4.4.54 can, too."""
-    return all(int(part) < 256 for part in text.split("."))
