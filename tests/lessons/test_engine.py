@@ -16,7 +16,8 @@ claim("no list is shorter than nothing", max(times) < 5 and len(times) >= 0, tim
 
 
 def test_a_plain_run_executes_each_cell_once(course, run_pytest) -> None:
-    write_notebook(course / "notebooks" / "count.ipynb", {COUNT: ""})
+    slow = "import time\ntime.sleep(1)"  # files that take less are not listed
+    write_notebook(course / "notebooks" / "count.ipynb", {COUNT: "", slow: ""})
     done = run_pytest()
     assert done.returncode == 0, done.stdout
     assert (course / "notebooks" / "runs").read_text() == "x"
