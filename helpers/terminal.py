@@ -17,6 +17,9 @@ def terminal(line: str, folder: Path, **variables: str) -> str:
     if command[:1] == ["python"]:
         command[0] = sys.executable
     environment = {**os.environ, **variables}
+    # As in an activated environment: a tool that looks for python finds this one first.
+    search = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    environment["PATH"] = os.pathsep.join(search)
     for name in {"FORCE_COLOR", "CLICOLOR_FORCE"} - set(variables):
         environment.pop(name, None)
     done = subprocess.run(

@@ -15,6 +15,8 @@ def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(
     assert "NameError" in printed  # and it would be an error if python were not found
     assert terminal("python -c 'import sys; print(sys.executable)'", tmp_path) == "python\n"
     assert terminal(f"'{sys.executable}' -c 'print(1)' python", tmp_path) == "1\n"
+    which = "import shutil; print(shutil.which('python'))"
+    assert terminal(f'python -c "{which}"', tmp_path, PATH="/nowhere") == "python\n"
     quoted = "import shlex, sys; print(shlex.quote(sys.executable))"
     with monkeypatch.context() as patch:
         spaced = tmp_path / "a course" / "python"
