@@ -31,6 +31,9 @@ SOURCES = {
                   "BSD-3-Clause"),
     "GPU-Roofline-Profiler": (
         "Olajide-Badejo/GPU-Roofline-Profiler @ 14f29c68d4c89178838f8f3d110f5789a0d58055", "MIT"),
+    "segment-anything-fast": (
+        "pytorch-labs/segment-anything-fast @ e6aadeb86f3ae1f58c3f98e2a91e251716e0f2aa",
+        "Apache-2.0"),
 }  # fmt: skip
 TELLING = ["Process ID", "Process Name", "Host Name", "timestamp"]  # columns that are left out
 
@@ -174,6 +177,43 @@ def report(source: Path) -> None:
     strip(original, TARGET / "t4_power_iteration.sqlite", about, (RANGE, CREATED))
 
 
+def segment_anything(source: Path) -> None:
+    """Lesson 14: what each optimisation brought on an A100; calls there that wait for it."""
+    table = pd.read_csv(source / "a100_sam_results.csv", dtype=str, keep_default_na=False)
+    names = {
+        "technique": "technique",
+        "sam_model_type": "model",
+        "batch_size": "batch",
+        "img_s(avg)": "images_per_s",
+        "memory(MiB)": "memory_mib",
+        "mIoU": "miou",
+    }
+    table = table[list(names)].rename(columns=names)
+    write("a100_sam_ladder.csv", table)
+    trace, _ = events(source / "a100_sam_bf16_amg.json.gz")
+    on_device = ("kernel", "gpu_memcpy", "gpu_memset")
+    rows = [
+        ["device" if event.get("cat") in on_device else event["name"], event["ts"], event["dur"]]
+        for event in trace
+        if event.get("cat") in on_device or event["name"] in ("aten::item", "aten::nonzero")
+    ]
+    waits = pd.DataFrame(rows, columns=["what", "start_us", "duration_us"])
+    waits["start_us"] -= trace[0]["ts"]
+    write("a100_sam_waits.csv.gz", waits)
+    device, model = "NVIDIA A100-SXM4-40GB", "Segment Anything, inference"
+    describe(
+        "a100_sam_ladder", "segment-anything-fast", "experiments/results.csv", device,
+        versions="torch 2.2.0.dev20231023 to dev20231026, cu121; it differs between rows",
+        workload=f"{model}: vit_b and vit_h, batch 8 and 32, pictures of COCO",
+    )  # fmt: skip
+    describe(
+        "a100_sam_waits", "segment-anything-fast", "amg_example/amg_example_trace.json.gz", device,
+        date="2023-11-30", versions="torch not recorded",
+        workload=f"{model}: masks for one picture; the calls of two operators that wait for"
+        " the device, and when the device worked",
+    )  # fmt: skip
+
+
 def main() -> None:
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         sys.exit(__doc__)
@@ -182,7 +222,7 @@ def main() -> None:
     for repository in SOURCES:
         licence = f"licences/{repository}.txt"
         shutil.copyfile(source / licence, TARGET / licence)
-    for part in (steps, memory, tables, report):
+    for part in (steps, memory, tables, report, segment_anything):
         part(source)
 
 

@@ -87,6 +87,13 @@ def test_the_numbers_that_lessons_take_from_public_recordings_are_in_them() -> N
     assert 560 < timing.get_group(("saxpy", 2**26)).achieved_gbps.median() < 570
     assert timing.get_group(("saxpy", 2**22)).achieved_gbps.min() > 1500
     assert "timestamp" not in timing.obj.columns
+    sam = pd.read_csv(gpu / "a100_sam_ladder.csv").set_index(["model", "batch", "technique"])
+    bought = sam.images_per_s["vit_h", 8].round(1)
+    assert (bought["fp32"], bought["bf16"], bought["sparse"]) == (2.8, 14.9, 24.9)
+    assert sam.miou["vit_h", 8].round(2).iloc[[0, -2, -1]].tolist() == [0.58, 0.58, 0.53]
+    waits = pd.read_csv(gpu / "a100_sam_waits.csv.gz").groupby("what").duration_us
+    assert waits.count()[["aten::item", "aten::nonzero"]].tolist() == [77, 113]
+    assert waits.sum()[["aten::item", "aten::nonzero"]].tolist() == [1838, 365677]
 
 
 @pytest.mark.parametrize(
