@@ -41,12 +41,12 @@ FAULTS = {
         "the pictures are read again in each epoch",
         "cProfile",
         """\
-    for epoch in range(epochs):
+    for _ in range(epochs):
         images = read(files)
 """,
         """\
     images = read(files)
-    for epoch in range(epochs):
+    for _ in range(epochs):
 """,
     ),
     "copy": Fault(
@@ -106,7 +106,7 @@ FAULTS = {
             print(f"{name} {number}", file=log)
 """,
         """\
-        print(f"{name} {weights.norm().item()}", file=log)
+        print(f"{name} {weights.detach().norm().item()}", file=log)
 """,
     ),
 }
