@@ -151,7 +151,7 @@ def synthetic_cifar(count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     """
     _input.whole("count", count, what="a whole number of images")
     patterns = torch.randn(10, 3, 4, 4, generator=torch.Generator().manual_seed(2102208))
-    patterns = F.interpolate(patterns, size=(32, 32), mode="bicubic", align_corners=False)
+    patterns = F.interpolate(patterns, size=(32, 32), mode="bicubic")
 
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(10, (count,), generator=generator)

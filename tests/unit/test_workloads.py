@@ -49,9 +49,9 @@ GREY = torch.rand(1, 4, 4)
         ([[1.0]], torch.rand(1, 1, 3, 3), "image must be a tensor, but a list came"),
         (GREY, None, "kernel must be a tensor, but a NoneType came"),
         (GREY.double(), torch.rand(1, 1, 3, 3), "image must be torch.float32, but torch.float64"),
-        (GREY[0], torch.rand(1, 1, 3, 3), r"image must be \(C_in, H, W\).*\(4, 4\) came"),
+        (GREY[0], torch.rand(1, 1, 3, 3), r"image must be \(C_in, H, W\), none .* \(4, 4\) came"),
         (GREY[:, :0], torch.rand(1, 1, 3, 3), r"none of them 0.*\(1, 0, 4\)"),
-        (GREY, torch.rand(1, 3, 3), r"kernel must be \(C_out, C_in, K, K\).*\(1, 3, 3\) came"),
+        (GREY, torch.rand(1, 3, 3), r"kernel must be \(C_out, C_in, K, K\), none.* \(1, 3, 3\)"),
         (GREY, torch.rand(1, 1, 2, 2), "odd K.*2 × 2 came"),
         (GREY, torch.rand(1, 1, 3, 5), "odd K.*3 × 5 came"),
         (torch.rand(2, 4, 4), torch.rand(1, 3, 3, 3), "input channels as image has channels, 2, "),
@@ -153,6 +153,8 @@ def test_an_image_is_its_class_s_smooth_pattern_shifted_under_twice_the_noise() 
             assert torch.allclose(pattern, patterns.setdefault(label, pattern), atol=1e-5)
     for pattern in patterns.values():
         assert pattern.diff(dim=1).abs().mean() < pattern.std() / 3 < 0.4  # of noise 1.1
+        for sides in (pattern, pattern.mT):  # drawn from 4 × 4 numbers a channel
+            assert torch.linalg.matrix_rank(torch.cat([*sides], 1), rtol=1e-3) == 4
     flat = torch.stack([*patterns.values()]).flatten(1)
     assert torch.corrcoef(flat).fill_diagonal_(0).abs().max() < 0.7  # no two alike
 
