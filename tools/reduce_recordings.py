@@ -36,7 +36,7 @@ SOURCES = {
         "pytorch-labs/segment-anything-fast @ e6aadeb86f3ae1f58c3f98e2a91e251716e0f2aa",
         "Apache-2.0"),
 }  # fmt: skip
-SAID = ("correlation", "stream", "bytes")  # of what a trace says about a row
+SAID = ("correlation", "stream", "bytes", "External id", "Input Dims", "Input type")
 TELLING = ["Process ID", "Process Name", "Host Name", "timestamp"]  # columns that are left out
 
 
@@ -216,28 +216,25 @@ TRACES = {  # name: file, repository, its path there, device, date, versions, wo
         "Segment Anything, one picture, bfloat16"),
 }  # fmt: skip
 CPU_ROWS = ("Trace", "user_annotation", "cpu_op", "Operator")
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::_softmax")  # rows with shapes
 DEVICE_ROWS = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset")
 
 
 def thin(path: Path) -> bytes:
     """A Chrome trace with the rows of the device, the calls that asked for them or wait for it,
-    and of the CPU's other rows those of 1 ms or more; without most of what each row says."""
+    the CPU's other rows of 1 ms or more, and products with their shapes; of each what is SAID."""
     trace = json.loads(gzip.decompress(path.read_bytes()))
     rows = [row for row in trace["traceEvents"] if row.get("ph") == "X"]
     start = min(row["ts"] for row in rows)
     asked = {row["args"]["correlation"] for row in rows if row["cat"] in DEVICE_ROWS}
     kept = []
     for row in rows:
-        number = row.get("args", {}).get("correlation")
-        call = row["cat"] in ("cuda_runtime", "cuda_driver", "Runtime")
-        long = row["cat"] in CPU_ROWS and row["dur"] >= 1000
-        if (
-            long
-            or row["cat"] in DEVICE_ROWS
-            or (call and number in asked)
-            or (call and "Synchronize" in row["name"])
-        ):
-            row["args"] = {k: v for k, v in row.get("args", {}).items() if k in SAID}
+        said, call = row.get("args", {}), row["cat"] in ("cuda_runtime", "cuda_driver", "Runtime")
+        wanted = row["cat"] in DEVICE_ROWS
+        wanted |= call and (said.get("correlation") in asked or "Synchronize" in row["name"])
+        wanted |= row["cat"] in CPU_ROWS and row["dur"] >= 1000
+        if wanted or (row["name"] in PRODUCTS and "Input Dims" in said):
+            row["args"] = {key: said[key] for key in SAID if key in said}
             kept.append(row | {"ts": round(row["ts"] - start, 3)})
     device = [{key: gpu[key] for key in ("id", "name")} for gpu in trace["deviceProperties"][:1]]
     head = {"schemaVersion": 1, "deviceProperties": device}
