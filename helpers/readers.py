@@ -192,7 +192,7 @@ def chrome_trace(path: Path | str) -> pd.DataFrame:
     raw = Path(path).read_bytes()
     try:
         file = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
-    except (EOFError, zlib.error, ValueError) as error:
+    except (OSError, EOFError, zlib.error, ValueError) as error:  # gzip alone has three
         raise ValueError(
             f"{Path(path).name} is cut off, or no JSON ({error}): "
             "let the profiler stop before you export the trace, and copy the whole file"
