@@ -5,6 +5,7 @@ import doctest
 import gzip
 import json
 import pstats
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -172,6 +173,52 @@ def test_a_chrome_trace_is_in_order_of_start(tmp_path: Path, packed: bool) -> No
         (0, 5e-6, "inner", 1),
         (2e-5, 2e-6, "next", 0),
     ]
+
+
+def test_a_trace_of_2021_gets_the_names_of_today(tmp_path: Path) -> None:
+    old = ["Operator", "Runtime", "Kernel", "Memcpy", "Memset", "Trace"]
+    rows = [{"ph": "X", "cat": cat, "name": "x", "ts": n, "dur": 1} for n, cat in enumerate(old)]
+    (tmp_path / "trace").write_text(json.dumps(rows))  # a bare list is a Chrome trace, too
+    found = readers.chrome_trace(tmp_path / "trace").cat.tolist()
+    assert found == ["cpu_op", "cuda_runtime", "kernel", "gpu_memcpy", "gpu_memset", "Trace"]
+
+
+WHOLE = json.dumps({"traceEvents": EVENTS}).encode()
+PACKED = gzip.compress(WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (WHOLE[:-20], "t.json is cut off, or no JSON .*: let the profiler stop"),
+        (PACKED[:-20], "t.json is cut off, or no JSON .*: let the profiler stop"),
+        (PACKED[:30] + b"!!" + PACKED[32:], "t.json is cut off, or no JSON"),
+        (PACKED[:-8] + b"12345678", "t.json is cut off, or no JSON"),
+        (b"\xff\xfe\xfd", "t.json is cut off, or no JSON"),
+        (b"{}", "t.json holds 0 events, .* a trace of another tool or version"),
+        (
+            b'[{"ph": "X", "cat": "GPU", "name": "x", "ts": 1, "dur": 1}]',
+            r"holds 1 events, .* but \['GPU'\]: a trace of another tool or version",
+        ),
+    ],
+    ids=["json", "gz", "damaged", "checksum", "no text", "empty", "another tool"],
+)
+def test_what_is_no_trace_gets_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "t.json").write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        readers.chrome_trace(tmp_path / "t.json")
+
+
+def test_a_report_without_kernels_gets_a_sentence() -> None:
+    with sqlite3.connect(":memory:") as db:
+        db.execute("CREATE TABLE KERNELS (start)")
+        db.execute("CREATE TABLE NVTX_EVENTS (start)")
+        db.execute("INSERT INTO NVTX_EVENTS VALUES (1)")
+        readers.nsys_has(db, "NVTX_EVENTS")
+        for missing in ("KERNELS", "COPIES"):  # one empty, one not there
+            sentence = f"nothing in {missing}: .* in nsys profile -t .* has KERNELS, NVTX_EVENTS"
+            with pytest.raises(ValueError, match=sentence):
+                readers.nsys_has(db, "NVTX_EVENTS", missing)
 
 
 def test_folded_stacks_are_added_up() -> None:
