@@ -260,3 +260,21 @@ def scalene_lines(path: Path, script: str) -> pd.DataFrame:
 
 def _scalene_share(row: dict) -> float:
     return row["n_cpu_percent_python"] + row["n_cpu_percent_c"] + row["n_sys_percent"]
+
+
+def same_batch(before: Path, after: Path, *models: str) -> DataFrame:
+    """Two tables of timm's benchmarks side by side: model, img_size, batch_size, and the images/s
+    of both, ``before`` and ``after``. Only rows of equal batch size, for a larger batch alone can
+    raise the rate. ``models`` asks for some: a ValueError refuses those that are not comparable.
+    """
+    rows = pd.read_csv(before).merge(pd.read_csv(after), on=["model", "img_size"])
+    asked = rows[rows.model.isin(models)] if models else rows
+    equal = asked[asked.batch_size_x == asked.batch_size_y]
+    for model in models:
+        if model not in equal.model.values:
+            came = asked.loc[asked.model == model, ["batch_size_x", "batch_size_y"]].values.tolist()
+            sizes = f"batches of {came[0][0]} and {came[0][1]}" if came else "no such rows"
+            raise ValueError(f"{model} must have rows of equal batch size, but {sizes} came")
+    names = {"batch_size_x": "batch_size", "samples_per_sec_x": "before"}
+    equal = equal.rename(columns={**names, "samples_per_sec_y": "after"})
+    return equal.drop(columns="batch_size_y").reset_index(drop=True)
