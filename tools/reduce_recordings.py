@@ -180,7 +180,7 @@ def networks(source: Path) -> None:
     describe(
         "a100_sam_batches", "segment-anything-fast", "experiments/results_bs{1,8,32}.csv",
         "NVIDIA A100-SXM4-40GB", versions="torch 2.2 nightly: pytorch_version in each row",
-        workload="Segment Anything, ViT-B, inference; a technique includes those above it",
+        workload="Segment Anything, ViT-B, inference, by technique and batch size",
     )  # fmt: skip
     runs = {  # name here, there
         "rtx3090_train_amp_nchw": "train-amp-nchw-pt112-cu113-rtx3090",
