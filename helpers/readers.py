@@ -302,3 +302,21 @@ def nsys_has(db: sqlite3.Connection, *tables: str) -> None:
             f"the report holds nothing in {', '.join(missing)}: no such work was recorded. Did the "
             f"program reach the GPU, and was cuda in nsys profile -t …? It has {', '.join(there)}"
         )
+
+
+def same_batch(before: Path, after: Path, *models: str) -> DataFrame:
+    """Two tables of timm's benchmarks side by side: model, img_size, batch_size, and the images/s
+    of both, ``before`` and ``after``. Only rows of equal batch size, for a larger batch alone can
+    raise the rate. ``models`` asks for some: a ValueError refuses those that are not comparable.
+    """
+    rows = pd.read_csv(before).merge(pd.read_csv(after), on=["model", "img_size"])
+    asked = rows[rows.model.isin(models)] if models else rows
+    equal = asked[asked.batch_size_x == asked.batch_size_y]
+    for model in models:
+        if model not in equal.model.values:
+            came = asked.loc[asked.model == model, ["batch_size_x", "batch_size_y"]].values.tolist()
+            sizes = f"batches of {came[0][0]} and {came[0][1]}" if came else "no such rows"
+            raise ValueError(f"{model} must have rows of equal batch size, but {sizes} came")
+    names = {"batch_size_x": "batch_size", "samples_per_sec_x": "before"}
+    equal = equal.rename(columns={**names, "samples_per_sec_y": "after"})
+    return equal.drop(columns="batch_size_y").reset_index(drop=True)

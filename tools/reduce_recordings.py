@@ -32,6 +32,9 @@ SOURCES = {
     "GPU-Roofline-Profiler": (
         "Olajide-Badejo/GPU-Roofline-Profiler @ 14f29c68d4c89178838f8f3d110f5789a0d58055", "MIT"),
     "TraceLens": ("AMD-AGI/TraceLens @ 171dd74721ca1ec45709e5805b68ae1f65e27811", "MIT"),
+    "pytorch-image-models": (
+        "huggingface/pytorch-image-models @ aa4b5850c1543fa488abf260f18390eda46cf85d",
+        "Apache-2.0"),
     "segment-anything-fast": (
         "pytorch-labs/segment-anything-fast @ e6aadeb86f3ae1f58c3f98e2a91e251716e0f2aa",
         "Apache-2.0"),
@@ -168,6 +171,37 @@ def tables(source: Path) -> None:
     )  # fmt: skip
 
 
+def networks(source: Path) -> None:
+    """Lesson 13: Segment Anything by batch size; timm's networks by layout, and compiled."""
+    sizes = ("1", "8", "32")
+    tables = [pd.read_csv(source / f"a100_sam_bs{size}.csv", dtype=str) for size in sizes]
+    for size, table in zip(sizes, tables, strict=True):
+        table["batch_size"] = size  # a row that ends in ERROR does not say
+    kept = ["technique", "pytorch_version", "sam_model_type", "batch_size", "memory(MiB)"]
+    write("a100_sam_batches.csv", pd.concat(tables)[[*kept, "img_s(avg)", "mIoU"]])
+    describe(
+        "a100_sam_batches", "segment-anything-fast", "experiments/results_bs{1,8,32}.csv",
+        "NVIDIA A100-SXM4-40GB", versions="torch 2.2 nightly: pytorch_version in each row",
+        workload="Segment Anything, ViT-B, inference, by technique and batch size",
+    )  # fmt: skip
+    runs = {  # name here, there
+        "rtx3090_train_amp_nchw": "train-amp-nchw-pt112-cu113-rtx3090",
+        "rtx3090_train_amp_nhwc": "train-amp-nhwc-pt112-cu113-rtx3090",
+        "rtx4090_infer_amp_eager": "infer-amp-nchw-pt240-cu124-rtx4090",
+        "rtx4090_infer_amp_dynamo": "infer-amp-nchw-pt240-cu124-rtx4090-dynamo",
+    }
+    for name, there in runs.items():
+        table = pd.read_csv(source / f"{name}.csv", dtype=str)
+        table.columns = [column.removeprefix(f"{there[:5]}_") for column in table]
+        write(f"{name}.csv", table[["model", "img_size", "batch_size", "samples_per_sec"]])
+        describe(
+            name, "pytorch-image-models", f"results/benchmark-{there}.csv",
+            f"NVIDIA GeForce RTX {name[3:7]}",
+            versions="torch 1.12" if "pt112" in there else "torch 2.4",
+            workload=f"timm's networks, {there[:5]}, automatic mixed precision, {name[18:]}",
+        )  # fmt: skip
+
+
 def report(source: Path) -> None:
     """Lesson 11: the database of a T4."""
     about = describe(
@@ -257,7 +291,7 @@ def main() -> None:
     for repository in SOURCES:
         licence = f"licences/{repository}.txt"
         shutil.copyfile(source / licence, TARGET / licence)
-    for part in (steps, memory, tables, report, timelines):
+    for part in (steps, memory, tables, networks, report, timelines):
         part(source)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from helpers import readers
 from tools import notebooks, nsight, recording, reduce_recordings
 from tools.reduce_recordings import DEVICE_ROWS
 
@@ -90,6 +91,15 @@ def test_the_numbers_that_lessons_take_from_public_recordings_are_in_them() -> N
     assert 560 < timing.get_group(("saxpy", 2**26)).achieved_gbps.median() < 570
     assert timing.get_group(("saxpy", 2**22)).achieved_gbps.min() > 1500
     assert "timestamp" not in timing.obj.columns
+    layouts = readers.same_batch(
+        gpu / "rtx3090_train_amp_nchw.csv", gpu / "rtx3090_train_amp_nhwc.csv"
+    )
+    compiled = [gpu / f"rtx4090_infer_amp_{way}.csv" for way in ("eager", "dynamo")]
+    assert [len(layouts), len(readers.same_batch(*compiled))] == [796, 72]
+    with pytest.raises(ValueError, match="1024 and 256"):
+        readers.same_batch(*compiled, "resnet50")
+    batches = pd.read_csv(gpu / "a100_sam_batches.csv", index_col=["technique", "batch_size"])
+    assert batches.loc["compile", "img_s(avg)"].round(1).to_dict() == {1: 51.3, 8: 54.7, 32: 50.1}
 
 
 def test_a_thinned_trace_keeps_every_row_of_the_device_and_the_call_that_asked_for_it() -> None:

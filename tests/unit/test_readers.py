@@ -276,3 +276,23 @@ def test_line_rows(tmp_path: Path) -> None:
     timings = {("script.py", 1, "f"): [(2, 7, 500)], ("<gone>", 1, "g"): [(9, 1, 2)]}
     rows = readers.line_rows(line_profiler.LineStats(timings, unit=1e-3), tmp_path)
     assert rows.to_numpy().tolist() == [["f", 2, 7, 0.5, "b = 2"], ["g", 9, 1, 0.002, ""]]
+
+
+def test_only_rows_of_equal_batch_size_are_set_side_by_side(tmp_path: Path) -> None:
+    head = "model,img_size,batch_size,samples_per_sec\n"
+    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+    before.write_text(head + "a,224,8,10.0\nb,224,8,20.0\nb,288,8,15.0\nc,224,8,1.0\nd,224,4,2.0\n")
+    after.write_text(
+        head + "d,224,4,3.0\nc,288,8,9.0\nb,288,8,30.0\nb,224,16,50.0\na,224,16,40.0\n"
+    )
+    columns = ["model", "img_size", "batch_size", "before", "after"]
+    table = readers.same_batch(before, after)
+    assert table.columns.tolist() == columns
+    assert table.values.tolist() == [["b", 288, 8, 15.0, 30.0], ["d", 224, 4, 2.0, 3.0]]
+    assert table.index.tolist() == [0, 1]
+    assert readers.same_batch(before, after, "d").values.tolist() == [["d", 224, 4, 2.0, 3.0]]
+    assert readers.same_batch(before, after, "b", "d").model.tolist() == ["b", "d"]
+    with pytest.raises(ValueError, match=r"a must .*batches of 8 and 16 came"):
+        readers.same_batch(before, after, "b", "a")
+    with pytest.raises(ValueError, match=r"c must .*, but no such rows came"):
+        readers.same_batch(before, after, "c")
