@@ -70,7 +70,8 @@ NCU_FLAGS = [
     "--nvtx --nvtx-include forward/",
 ]  # fmt: skip
 
-TEMPLATES = sorted((recording.ROOT / "assets" / "jobs").glob("*/*"))
+JOBS = sorted((recording.ROOT / "assets" / "jobs").glob("*/*"))
+TEMPLATES = [path for path in JOBS if path.stem != "train_ddp"]  # those that profile
 
 # Long ranges, and a pause at the end: on a busy computer nsys needs time to react.
 RANGES = """

@@ -176,7 +176,7 @@ def report(source: Path) -> None:
 
 def collectives(source: Path) -> None:
     """Lesson 10: what a GPU's streams did under NCCL, and when the CPU had asked for it."""
-    columns = ["step", "name", "elements", "launched_us", "start_us", "duration_us"]
+    columns = ["step", "name", "elements", "launched_us", "start_us", "end_us"]
     for name, file, path, device, date, versions, workload, kept in (
         ("a100x2_allreduce", "hta_a100x2_resnet_ddp_cpu_bound",
          "nccl_parser_config/nccl_data.json.gz", "NVIDIA A100-PG509-200", "2024-05-23",
@@ -197,10 +197,10 @@ def collectives(source: Path) -> None:
             for mark in marks[kept]:
                 if within(mark, [call]):
                     what = row["name"].split("(")[0] if "nccl" in row["name"] else row["cat"]
-                    times = (call["ts"] + call["dur"], row["ts"])
+                    times = (call["ts"] + call["dur"], row["ts"], row["ts"] + row["dur"])
                     since = [round(time - marks[kept][0]["ts"], 3) for time in times]
                     elements, step = row["args"].get("In msg nelems"), mark["name"].split("#")[1]
-                    rows.append([step, what, elements, *since, row["dur"]])
+                    rows.append([step, what, elements, *since])
         table = pd.DataFrame(rows, columns=columns).astype({"elements": "Int64"})
         write(f"{name}.csv.gz", table)
         describe(name, "HolisticTraceAnalysis", f"tests/data/{path}", device, date=date,

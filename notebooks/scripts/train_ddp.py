@@ -25,7 +25,7 @@ CASES = {
     "2 images": (2, 25, 0),
     "64 images": (64, 25, 0),
     "small buckets": (2, 0.02, 0),
-    "rank 1 late": (2, 25, 0.06),
+    "rank 1 late": (2, 25, 0.1),
 }
 STEPS = 5
 

@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import socket
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -28,7 +29,8 @@ from tools import notebooks, nsight, record_nsys, refresh
 LESSON = notebooks.NOTEBOOKS / "11_nsight.ipynb"
 SCRIPTS = notebooks.NOTEBOOKS / "scripts"
 RECORDINGS = notebooks.ROOT / "assets" / "recordings"
-TEMPLATES = sorted((notebooks.ROOT / "assets" / "jobs").glob("*/*.*"))
+JOBS = sorted((notebooks.ROOT / "assets" / "jobs").glob("*/*.*"))
+TEMPLATES = [path for path in JOBS if path.stem != "train_ddp"]  # those that profile
 NSYS = notebooks.INSTALLED_NSYS
 needs_nsys = pytest.mark.skipif(not NSYS, reason="nsys is neither on the PATH nor in $NSYS")
 SLURM_JOBS = notebooks.ROOT / "assets" / "jobs" / "slurm"
@@ -291,7 +293,7 @@ work_of_our_own()
 # On a cluster
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: path.name)
 def test_bash_accepts_the_template(path: Path) -> None:
     subprocess.run(["bash", "-n", path], check=True)
 
@@ -353,6 +355,22 @@ def test_the_template_starts_ranks_that_know_of_each_other(tmp_path: Path) -> No
     assert said.count("2 ranks\n") == 2, said
     reports = sorted(path.name for path in tmp_path.glob("*.nsys-rep"))
     assert reports == ["profile-17-rank0.nsys-rep", "profile-17-rank1.nsys-rep"]
+
+
+def test_two_nodes_find_each_other(tmp_path: Path) -> None:
+    """train_ddp.sbatch with a real torchrun on each of two nodes, both of them here."""
+    script(tmp_path / "srun", '"$@" & "$@"; wait')
+    script(tmp_path / "scontrol", "echo localhost; echo another")
+    (tmp_path / "ranks.py").write_text(RANKS)
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    job = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "SLURM_GPUS_ON_NODE": "1"}
+    job |= {"SLURM_NNODES": "2", "SLURM_JOB_NODELIST": "any[1-2]", "PORT": str(port)}
+    job["PATH"] = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    words = ["bash", SLURM_JOBS / "train_ddp.sbatch", "ranks.py"]
+    said = run(words, {**os.environ, **job}, tmp_path)
+    assert said.count("2 ranks\n") == 2, said
 
 
 def test_a_template_says_that_there_is_no_report(tmp_path: Path) -> None:
