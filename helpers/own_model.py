@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+DEVICES = "cpu|cuda"  # on which the report knows how to measure
+
 
 class Refused(ValueError):
     """A model, an example or a name that must be changed; the message says how."""
@@ -59,7 +61,7 @@ def load(name: str) -> tuple[nn.Module, object]:
 
 
 def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
-    """``args`` and ``kwargs`` of the call ``model(*args, **kwargs)``, which is tried once.
+    """``args`` and ``kwargs`` of the call ``model(*args, **kwargs)``, tried once, in eval mode.
 
     An ``example`` that is a tuple holds several arguments, a dict holds them by name, and all else
     is the only one.
@@ -71,7 +73,7 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
         )
     owned = {str(tensor.device) for tensor in (*model.parameters(), *model.buffers())}
     given = {str(tensor.device) for tensor in tensors(example)}
-    if odd := [place for place in sorted(owned | given) if not re.match("cpu|cuda", place)]:
+    if odd := [place for place in sorted(owned | given) if not re.match(DEVICES, place)]:
         raise Refused(
             f"model and example must be on the CPU or on a CUDA GPU, but a tensor on {odd[0]} "
             'came: move both, as in model.to("cpu") and example.to("cpu")'
@@ -161,6 +163,8 @@ def described(value: object) -> str:
         f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
         for tensor in tensors(value)
     ]
+    if len(found) > 3:
+        found[3:] = [f"and {len(found) - 3} more"]
     return ", ".join(found) or _a(value)
 
 

@@ -24,8 +24,14 @@ REPORTS = notebooks.ROOT / "reports"
 def main(arguments: list[str]) -> int:
     name = arguments[0] if arguments else ""
     notebook = notebooks.read(TEMPLATE)
-    (to_fill_in,) = (cell for cell in notebook.cells if cell.id == "your-model")
-    to_fill_in.source = f"model, example = own_model.load({name!r})"
+    filled_in = {
+        "title": f"# {name}, profiled",
+        "your-model-text": "## The model",
+        "your-model": f"model, example = own_model.load({name!r})",
+    }
+    cells = {cell.id: cell for cell in notebook.cells}
+    for cell, source in filled_in.items():
+        cells[cell].source = source
     # so that the profiler's own lines go past the page; they are not wanted here, either
     os.environ["PYTEST_CURRENT_TEST"] = notebooks.KERNEL_ENVIRONMENT["PYTEST_CURRENT_TEST"]
     try:
@@ -47,8 +53,10 @@ def main(arguments: list[str]) -> int:
 
 def as_page(notebook: notebooks.NotebookNode, name: str) -> str:
     """What the cells put out, and the text between them; links lead to the lessons."""
-    notebook.metadata["title"] = f"{name}, profiled"
-    page, _ = HTMLExporter(exclude_input=True).from_notebook_node(notebook)
+    notebook.metadata["title"] = name
+    left_out = ("input", "input_prompt", "output_prompt", "anchor_links")
+    exporter = HTMLExporter(**{f"exclude_{part}": True for part in left_out})
+    page, _ = exporter.from_notebook_node(notebook)
     page = re.sub(r"<script\b.*?</script>", "", page, flags=re.S)
     lessons = Path(os.path.relpath(notebooks.NOTEBOOKS, REPORTS)).as_posix()
     return re.sub(r'href="(\d\d_\w+\.ipynb)"', rf'href="{lessons}/\1"', page)

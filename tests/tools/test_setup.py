@@ -208,7 +208,11 @@ echo "$@" >>calls
 
 @pytest.mark.parametrize(
     ("target", "last"),
-    [("lab", "-m jupyterlab notebooks/00_start_here.ipynb"), ("test", "-m pytest")],
+    [
+        ("lab", "-m jupyterlab notebooks/00_start_here.ipynb"),
+        ("test", "-m pytest"),
+        ("report", "-m tools.report "),
+    ],
 )
 def test_make_sets_everything_up_once(checkout: Path, target: str, last: str) -> None:
     first = ["tools/install.py --check", "-m venv .venv", "tools/install.py", last]
