@@ -59,19 +59,26 @@ def refresh(path: Path) -> int:
     return changed
 
 
-def execute(notebook: NotebookNode, folder: Path, failing: bool = False) -> NotebookNode:
+def execute(
+    notebook: NotebookNode,
+    folder: Path,
+    failing: bool = False,
+    timeout: int | None = notebooks.CELL_TIMEOUT,
+    **kernel: object,
+) -> NotebookNode:
     """A copy of ``notebook``, executed in a new kernel that starts in ``folder``.
 
     The first cell that fails ends it with a CellExecutionError; with ``failing`` all are executed.
+    ``timeout`` is for a cell, in seconds; ``kernel`` goes to subprocess.Popen.
     """
     copy = nbformat.from_dict(notebook)
     NotebookClient(
         copy,
-        timeout=notebooks.CELL_TIMEOUT,
+        timeout=timeout,
         allow_errors=failing,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
-    ).execute()
+    ).execute(**kernel)
     return copy
 
 

@@ -36,6 +36,7 @@ def roofline(
     ridge = compute / bandwidth
     intensities = [intensity for intensity, _ in points.values()]
     low, high = min(ridge, *intensities) / 3, max(ridge, *intensities) * 5
+    written = max(ridge / 3, 3 * low)  # where there is room to the left
     figure, ax = canvas(ax, height=4.0)
     ax.plot([low, ridge, high], [low * bandwidth, compute, compute], color=RED, linewidth=2)
     ax.axvline(ridge, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
@@ -44,8 +45,8 @@ def roofline(
         textcoords="offset points", ha="right", va="bottom",
     )  # fmt: skip
     ax.annotate(
-        f"memory: {units.rate(bandwidth, 'B')}", (ridge / 3, compute / 3), (-10, 6), color=RED,
-        textcoords="offset points", ha="right", va="bottom",
+        f"memory: {units.rate(bandwidth, 'B')}", (written, written * bandwidth), (-10, 6),
+        color=RED, textcoords="offset points", ha="right", va="bottom",
     )  # fmt: skip
     marks = [
         f"a roof that rises with {units.rate(bandwidth, 'B')} and is flat at "

@@ -10,7 +10,6 @@ import re
 import shlex
 import shutil
 import socket
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -291,7 +290,6 @@ done
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_the_template_hands_over_what_was_recorded(path: Path, tmp_path: Path) -> None:
-    subprocess.run(["bash", "-n", path], check=True)
     words = record_nsys.template(path, tmp_path)["words"]
     assert words == recorded("flags")["templates"][path.name]["words"]
 

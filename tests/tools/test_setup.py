@@ -187,7 +187,7 @@ echo "$@" >>calls
 
 @pytest.mark.parametrize(
     ("target", "last"),
-    [("lab", "-m tools.lab"), ("test", "-m pytest")],
+    [("lab", "-m tools.lab"), ("test", "-m pytest"), ("report", "-m tools.report ")],
 )
 def test_make_sets_everything_up_once(checkout: Path, target: str, last: str) -> None:
     first = ["tools/install.py --check", "-m venv .venv", "tools/install.py", last]
