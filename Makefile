@@ -1,4 +1,5 @@
-# make lab        work through the course in JupyterLab
+# make lab        work through the course in JupyterLab, in work/: a copy of your own (FRESH=04 starts
+#                 lesson 04 again)                               make teach     the same for instructors
 # make test       re-execute every notebook and check it        make test-all   everything that CI checks
 # make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
 # make lock       renew constraints.txt from requirements.txt
@@ -10,11 +11,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: lab test test-all refresh lint lock report
+.PHONY: lab teach test test-all refresh lint lock report
 .DELETE_ON_ERROR:
 
 lab: $(READY)
-	$(BIN)/python -m jupyterlab notebooks/00_start_here.ipynb
+	$(BIN)/python -m tools.lab $(if $(FRESH),--fresh $(FRESH))
+
+teach: $(READY)
+	$(BIN)/python -m tools.lab --teach $(if $(FRESH),--fresh $(FRESH))
 
 test: $(READY)
 	$(BIN)/python -m pytest
