@@ -3,6 +3,7 @@
 # make test       re-execute every notebook and check it        make test-all   everything that CI checks
 # make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
 # make lock       renew constraints.txt from requirements.txt
+# make report MODEL=package.module:function     profile a model of yours, as one page
 #
 # PYTHON=python3.12 chooses the Python that .venv is made with.
 
@@ -10,7 +11,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: lab teach test test-all refresh lint lock
+.PHONY: lab teach test test-all refresh report lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -28,6 +29,9 @@ test-all: test # then all that costs more, under a malloc that keeps freed block
 
 refresh: $(READY)
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)
+
+report: $(READY)
+	@$(BIN)/python -m tools.report "$(MODEL)"
 
 lint: $(READY)
 	$(BIN)/ruff check .
