@@ -10,6 +10,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+MAKERS := .venv/makers
 
 .PHONY: lab teach test test-all refresh report lint lock
 .DELETE_ON_ERROR:
@@ -23,7 +24,7 @@ teach: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest
 
-test-all: test # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
+test-all: test $(MAKERS) # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
 	  $(BIN)/python -m pytest --everything -m 'everything or notebook'
 
@@ -38,7 +39,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 lock: $(READY)
-	grep -v '^-' requirements.txt | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	cat requirements.txt requirements-make.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --no-annotate --no-header - -o constraints.txt
 
 $(READY): requirements.txt constraints.txt pyproject.toml
@@ -47,3 +48,7 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python tools/install.py
 	@touch $(READY)
+
+$(MAKERS): requirements-make.txt $(READY)
+	$(BIN)/python -m pip install --quiet -r requirements-make.txt -c constraints.txt && touch $(MAKERS) \
+	  || echo "What the browser's tests need could not be installed: they are skipped."

@@ -44,7 +44,9 @@ def main(arguments: list[str]) -> int:
         print(error.args[0], file=sys.stderr)
         return 1
     first = f"{folder.name}/00_start_here.ipynb"
-    start = [sys.executable, "-m", "jupyterlab", first, *jupyter]
+    # Rooted in the course, because lessons show figures that lie outside of the reader's folder.
+    root = f"--ServerApp.root_dir={notebooks.ROOT}"
+    start = [sys.executable, "-m", "jupyterlab", first, root, *jupyter]
     return subprocess.call(start, cwd=notebooks.ROOT)
 
 

@@ -105,7 +105,9 @@ def test_jupyterlab_opens_the_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(lab.notebooks, "ROOT", tmp_path)
     monkeypatch.setattr(subprocess, "call", lambda command, cwd: started.append(command[1:]) or 0)
     assert lab.main(["--teach", "--no-browser"]) == 0
-    assert started == [["-m", "jupyterlab", "teach/00_start_here.ipynb", "--no-browser"]]
+    (words,) = started
+    assert words[:3] == ["-m", "jupyterlab", "teach/00_start_here.ipynb"]
+    assert words[3:] == [f"--ServerApp.root_dir={tmp_path}", "--no-browser"]
     assert (tmp_path / "teach" / "00_start_here.ipynb").exists()
 
 

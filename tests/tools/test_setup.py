@@ -24,12 +24,14 @@ ROOT = notebooks.ROOT
 REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
 LINES = [line for line in REQUIREMENTS if line and not line.startswith("#")]
 PINS = [Requirement(line.split(" #")[0]) for line in LINES if not line.startswith("-e")]
+MAKERS = (ROOT / "requirements-make.txt").read_text(encoding="utf-8").splitlines()[1:]
+MAKERS_PINS = [Requirement(line.split(" #")[0]) for line in MAKERS]
 
 
 def test_every_requirement_is_pinned_and_says_what_needs_it() -> None:
     assert LINES[0].startswith("-e . ")
-    assert all(re.search(r" # .{5,}", line) for line in LINES)
-    for pin in PINS:
+    assert all(re.search(r" # .{5,}", line) for line in LINES + MAKERS)
+    for pin in PINS + MAKERS_PINS:
         (version,) = pin.specifier
         assert version.operator == "=="
         assert "*" not in version.version
@@ -92,7 +94,7 @@ def test_the_lock_agrees_with_the_requirements(system: tuple[str, str, str], pyt
 
     wanted = partial(holds, there=there)
     lock = locked()
-    for pin in filter(wanted, PINS):
+    for pin in filter(wanted, PINS + MAKERS_PINS):
         versions = [str(r.specifier) for r in filter(wanted, lock[canonicalize_name(pin.name)])]
         assert versions == [str(pin.specifier)], f"{pin}: run make lock"
 
