@@ -10,7 +10,6 @@ import re
 import shlex
 import shutil
 import socket
-import socket
 import sqlite3
 import subprocess
 import sys
