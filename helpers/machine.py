@@ -115,18 +115,21 @@ def ceilings(threads: int | None = None) -> Ceilings:
     threads = _input.whole("threads", before if threads is None else threads)
     torch.set_num_threads(threads)
     try:
-        product = max(map(_product_rate, MATRIX_SIZES))
+        product = max(map(matrix_product_rate, MATRIX_SIZES))
         return Ceilings(threads, product, _convolution_rate(), _copy_rate())
     finally:
         torch.set_num_threads(before)
 
 
-def _product_rate(size: int) -> float:
+def matrix_product_rate(
+    size: int, dtype: torch.dtype = torch.float32, budget: float = BUDGET
+) -> float:
     """FLOP/s of a square matrix product: ``size``³ multiply-adds, two operations each."""
+    _input.whole("size", size)
     generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(size, size, generator=generator) for _ in range(2))
-    out = torch.empty(size, size)
-    return 2 * size**3 / _fastest(lambda: torch.matmul(a, b, out=out))
+    a, b = (torch.randn(size, size, generator=generator).to(dtype) for _ in range(2))
+    out = torch.empty(size, size, dtype=dtype)
+    return 2 * size**3 / _fastest(lambda: torch.matmul(a, b, out=out), budget)
 
 
 def _convolution_rate() -> float:
@@ -148,14 +151,15 @@ def _copy_rate() -> float:
     return 2 * COPY_BYTES / _fastest(lambda: target.copy_(source), least=10)
 
 
-def _fastest(run: Callable[[], object], least: int = 3) -> float:
+def _fastest(run: Callable[[], object], budget: float = BUDGET, least: int = 3) -> float:
     """The shortest of at least ``least`` runs after a warm-up, in seconds.
 
     The shortest, because everything else the computer does can only add time.
     """
+    _input.positive("budget", budget, what="a time in seconds")
     run()
     samples: list[float] = []
-    while len(samples) < least or sum(samples) < BUDGET:
+    while len(samples) < least or sum(samples) < budget:
         start = time.perf_counter()
         run()
         samples.append(time.perf_counter() - start)

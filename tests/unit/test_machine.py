@@ -26,10 +26,10 @@ class Seen(TorchDispatchMode):
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[Seen]:
     seen: list[Seen] = []
 
-    def fastest(run, least=3):
+    def fastest(run, budget=machine.BUDGET, least=3):
         with torch.inference_mode(False), FlopCounterMode(display=False) as counter, Seen() as mode:
             run()
-        mode.flop, mode.least = counter.get_total_flops(), least
+        mode.flop, mode.least, mode.budget = counter.get_total_flops(), least, budget
         mode.threads = torch.get_num_threads()
         seen.append(mode)
         return 0.5
@@ -62,8 +62,7 @@ def test_a_ceiling_counts_the_work_that_was_timed(timed: list[Seen]) -> None:
     assert torch.equal(torch.get_rng_state(), state)  # a lesson's own random numbers stay
     *products, convolution, copy = timed
     assert all("out" in product.given for product in products)  # no memory is asked for
-    assert not torch.equal(*products[0].inputs[:2])
-    assert machine.BUDGET == 0.03
+    assert {one.budget for one in timed} == {0.03}
     assert [product.flop for product in products] == [2 * size**3 for size in (256, 512, 1024)]
     assert found.matrix_product == products[-1].flop / 0.5
     assert found.convolution == convolution.flop / 0.5
@@ -91,6 +90,13 @@ def test_all_threads_are_torch_s_unless_told_and_come_back_after_an_error(
     assert torch.get_num_threads() == before
 
 
+def test_a_product_has_the_type_asked_for(timed: list[Seen]) -> None:
+    assert machine.matrix_product_rate(10, torch.bfloat16, budget=0.1) == 2 * 10**3 / 0.5
+    assert [tensor.dtype for tensor in timed[0].inputs] == [torch.bfloat16] * 2
+    assert not torch.equal(*timed[0].inputs)
+    assert timed[0].budget == 0.1
+
+
 @pytest.mark.parametrize(
     ("budget", "least", "fastest", "runs"),
     [(1e-9, {}, 2.0, 4), (1e-9, {"least": 5}, 1.0, 6), (14.5, {}, 1.0, 5), (14.0, {}, 2.0, 4)],
@@ -99,9 +105,8 @@ def test_the_fastest_of_several_runs_after_a_warm_up(
     budget: float, least: dict, fastest: float, runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, took = [0.0], [0.5, 8.0, 2.0, 4.0, 1.0, 9.0, 7.0]
-    monkeypatch.setattr(machine, "BUDGET", budget)
     monkeypatch.setattr(machine, "time", SimpleNamespace(perf_counter=lambda: sum(now)))
-    assert machine._fastest(lambda: now.append(took[len(now) - 1]), **least) == fastest
+    assert machine._fastest(lambda: now.append(took[len(now) - 1]), budget, **least) == fastest
     assert len(now) - 1 == runs
 
 
@@ -168,6 +173,8 @@ def test_the_processor_by_system(
     ("ask", "message"),
     [
         (lambda: machine.ceilings(threads=0), "threads must be .* at least 1, but 0"),
+        (lambda: machine.matrix_product_rate(0), "size must be .*, but 0 came"),
+        (lambda: machine.matrix_product_rate(9, budget=0), "budget must be a time .*, but 0 came"),
         (lambda: machine.ceilings(threads=1.5), "threads must be a whole number"),
         (lambda: machine.peak(threads=0), "threads must be .*, but 0 came"),
         (lambda: machine.lanes(torch.int8), "dtype must be .* but torch.int8 came"),
