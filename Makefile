@@ -11,7 +11,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: lab teach test test-all refresh lint lock report
+.PHONY: lab teach test test-all refresh report lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)

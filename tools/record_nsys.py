@@ -27,7 +27,8 @@ from tools import recording
 from tools.nsight import QUIET, RANGE, record, stats, strip
 from tools.recording import SCRIPTS, run, save, tool, version
 
-TEMPLATES = sorted((recording.ROOT / "assets" / "jobs").glob("*/*"))
+JOBS = sorted((recording.ROOT / "assets" / "jobs").glob("*/*"))
+TEMPLATES = [path for path in JOBS if path.stem != "train_ddp"]  # those that profile
 BASIC = ["-t", "nvtx", *QUIET]
 
 # Long ranges, and a pause at the end: on a busy computer nsys needs time to react.

@@ -283,6 +283,39 @@ def timelines(source: Path) -> None:
         describe(name, repository, path, device, date=date, versions=versions, workload=workload)
 
 
+def collectives(source: Path) -> None:
+    """Lesson 10: what a GPU's streams did under NCCL, and when the CPU had asked for it."""
+    columns = ["step", "name", "elements", "launched_us", "start_us", "end_us"]
+    for name, file, path, device, date, versions, workload, kept in (
+        ("a100x2_allreduce", "hta_a100x2_resnet_ddp_cpu_bound",
+         "nccl_parser_config/nccl_data.json.gz", "NVIDIA A100-PG509-200", "2024-05-23",
+         "NCCL 2.17.1; torch not recorded",
+         "ResNet-50, training, batch 32, DistributedDataParallel on two GPUs", slice(None)),
+        ("v100x2_allreduce", "hta_v100x2_mlp_ddp_2020_allreduce",
+         "df_index_resolver/df_index_resolver.json.gz", "Tesla V100-SXM2-32GB", "2022-11-30",
+         "torch not recorded",
+         "a multi-layer perceptron, training, two GPUs; 404 gradients", slice(1, 2)),
+    ):  # fmt: skip
+        trace, marks = events(source / f"{file}.json.gz")
+        calls = {e["args"].get("correlation"): e for e in trace if e.get("cat") == "cuda_runtime"}
+        rows = []
+        for row in trace:
+            call = calls.get(row.get("args", {}).get("correlation"))
+            if row.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset") or not call:
+                continue
+            for mark in marks[kept]:
+                if within(mark, [call]):
+                    what = row["name"].split("(")[0] if "nccl" in row["name"] else row["cat"]
+                    times = (call["ts"] + call["dur"], row["ts"], row["ts"] + row["dur"])
+                    since = [round(time - marks[kept][0]["ts"], 3) for time in times]
+                    elements, step = row["args"].get("In msg nelems"), mark["name"].split("#")[1]
+                    rows.append([step, what, elements, *since])
+        table = pd.DataFrame(rows, columns=columns).astype({"elements": "Int64"})
+        write(f"{name}.csv.gz", table)
+        describe(name, "HolisticTraceAnalysis", f"tests/data/{path}", device, date=date,
+                 versions=versions, workload=workload)  # fmt: skip
+
+
 def main() -> None:
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         sys.exit(__doc__)
@@ -291,7 +324,7 @@ def main() -> None:
     for repository in SOURCES:
         licence = f"licences/{repository}.txt"
         shutil.copyfile(source / licence, TARGET / licence)
-    for part in (steps, memory, tables, networks, report, timelines):
+    for part in (steps, memory, tables, networks, report, timelines, collectives):
         part(source)
 
 

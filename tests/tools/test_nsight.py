@@ -24,7 +24,7 @@ import torch
 
 from helpers import readers
 from tools import notebooks, nsight, record_nsys, refresh
-from tools.record_nsys import TEMPLATES, recorded, script
+from tools.record_nsys import JOBS, TEMPLATES, recorded, script
 
 LESSON = notebooks.NOTEBOOKS / "11_nsight.ipynb"
 SCRIPTS = notebooks.NOTEBOOKS / "scripts"
@@ -264,6 +264,11 @@ work_of_our_own()
 # On a cluster
 
 
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: path.name)
+def test_bash_accepts_the_template(path: Path) -> None:
+    subprocess.run(["bash", "-n", path], check=True)
+
+
 # It runs the program and writes down what the real nsys would.
 STUB = r"""
 if [ "$1" = stats ]; then  # nsys stats -q -r REPORTS -f csv -o NAME FILE
@@ -285,7 +290,6 @@ done
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_the_template_hands_over_what_was_recorded(path: Path, tmp_path: Path) -> None:
-    subprocess.run(["bash", "-n", path], check=True)
     words = record_nsys.template(path, tmp_path)["words"]
     assert words == recorded("flags")["templates"][path.name]["words"]
 
@@ -316,6 +320,22 @@ def test_the_template_starts_ranks_that_know_of_each_other(tmp_path: Path) -> No
     assert said.count("2 ranks\n") == 2, said
     reports = sorted(path.name for path in tmp_path.glob("*.nsys-rep"))
     assert reports == ["profile-17-rank0.nsys-rep", "profile-17-rank1.nsys-rep"]
+
+
+def test_two_nodes_find_each_other(tmp_path: Path) -> None:
+    """train_ddp.sbatch with a real torchrun on each of two nodes, both of them here."""
+    script(tmp_path / "srun", '"$@" & "$@"; wait')
+    script(tmp_path / "scontrol", "echo localhost; echo another")
+    (tmp_path / "ranks.py").write_text(RANKS)
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    job = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "SLURM_GPUS_ON_NODE": "1"}
+    job |= {"SLURM_NNODES": "2", "SLURM_JOB_NODELIST": "any[1-2]", "PORT": str(port)}
+    job["PATH"] = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    words = ["bash", SLURM_JOBS / "train_ddp.sbatch", "ranks.py"]
+    said = run(words, {**os.environ, **job}, tmp_path)
+    assert said.count("2 ranks\n") == 2, said
 
 
 def test_a_template_says_that_there_is_no_report(tmp_path: Path) -> None:

@@ -100,6 +100,20 @@ def test_the_numbers_that_lessons_take_from_public_recordings_are_in_them() -> N
         readers.same_batch(*compiled, "resnet50")
     batches = pd.read_csv(gpu / "a100_sam_batches.csv", index_col=["technique", "batch_size"])
     assert batches.loc["compile", "img_s(avg)"].round(1).to_dict() == {1: 51.3, 8: 54.7, 32: 50.1}
+    a100, v100 = (pd.read_csv(gpu / f"{name}x2_allreduce.csv.gz") for name in ("a100", "v100"))
+    reduces = a100[a100.name.str.contains("AllReduce")].groupby("step")
+    assert reduces.elements.agg(["size", "sum"]).values.tolist() == 3 * [[5, 25_557_032]]
+    assert v100.name.str.contains("AllReduce").sum() == 404
+    for trace in (a100, v100):
+        assert (trace.launched_us >= 0).all()
+        assert (trace.start_us < trace.end_us).all()
+    assert (a100.end_us - a100.start_us).groupby(a100.name).sum().round().to_dict() == {
+        "gpu_memcpy": 2263,
+        "gpu_memset": 391,
+        "kernel": 115_656,
+        "ncclKernel_AllReduce_RING_LL_Sum_float": 46_762,
+        "ncclKernel_Broadcast_RING_LL_Sum_int8_t": 114,
+    }
 
 
 def test_a_thinned_trace_keeps_every_row_of_the_device_and_the_call_that_asked_for_it() -> None:
