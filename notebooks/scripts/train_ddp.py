@@ -33,7 +33,7 @@ STEPS = 5
 def run(
     batch: int, bucket: float, late: float, device: torch.device, trace: Path
 ) -> float:
-    """Profile some steps, write the trace; return the sum of the final weights."""
+    """Profile some steps into a trace; return the sum of the final weights."""
     torch.manual_seed(0)
     model = workloads.SmallCNN().to(device)
     # By default each forward pass would also send batch norm's statistics.
@@ -41,9 +41,8 @@ def run(
         model, bucket_cap_mb=bucket, forward_sync_buffers=False
     )
     optimiser = torch.optim.SGD(ranks.parameters(), lr=0.01)
-    data = workloads.synthetic_cifar(
-        batch, seed=dist.get_rank()
-    )  # each rank its own
+    # Each rank has images of its own.
+    data = workloads.synthetic_cifar(batch, seed=dist.get_rank())
     images, labels = (tensor.to(device) for tensor in data)
 
     def step() -> None:
