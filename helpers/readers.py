@@ -198,7 +198,7 @@ def chrome_trace(path: Path | str) -> pd.DataFrame:
             "let the profiler stop before you export the trace, and copy the whole file"
         ) from error
     columns = ["ph", "cat", "name", "ts", "dur", "pid", "tid", "args"]
-    rows = file.get("traceEvents", []) if isinstance(file, dict) else file
+    rows = (file.get("traceEvents") if isinstance(file, dict) else file) or []
     events = pd.DataFrame(rows).reindex(columns=columns)
     if not {"cpu_op", "kernel", *_CATEGORIES} & set(events.cat):
         raise ValueError(

@@ -316,6 +316,43 @@ def collectives(source: Path) -> None:
                  versions=versions, workload=workload)  # fmt: skip
 
 
+def segment_anything(source: Path) -> None:
+    """Lesson 14: what each optimisation brought on an A100; calls there that wait for it."""
+    table = pd.read_csv(source / "a100_sam_results.csv", dtype=str, keep_default_na=False)
+    names = {
+        "technique": "technique",
+        "sam_model_type": "model",
+        "batch_size": "batch",
+        "img_s(avg)": "images_per_s",
+        "memory(MiB)": "memory_mib",
+        "mIoU": "miou",
+    }
+    table = table[list(names)].rename(columns=names)
+    write("a100_sam_ladder.csv", table)
+    trace, _ = events(source / "a100_sam_bf16_amg.json.gz")
+    on_device = ("kernel", "gpu_memcpy", "gpu_memset")
+    rows = [
+        ["device" if event.get("cat") in on_device else event["name"], event["ts"], event["dur"]]
+        for event in trace
+        if event.get("cat") in on_device or event["name"] in ("aten::item", "aten::nonzero")
+    ]
+    waits = pd.DataFrame(rows, columns=["what", "start_us", "duration_us"])
+    waits["start_us"] -= trace[0]["ts"]
+    write("a100_sam_waits.csv.gz", waits)
+    device, model = "NVIDIA A100-SXM4-40GB", "Segment Anything, inference"
+    describe(
+        "a100_sam_ladder", "segment-anything-fast", "experiments/results.csv", device,
+        versions="torch 2.2.0.dev20231023 to dev20231026, cu121; it differs between rows",
+        workload=f"{model}: vit_b and vit_h, batch 8 and 32, pictures of COCO",
+    )  # fmt: skip
+    describe(
+        "a100_sam_waits", "segment-anything-fast", "amg_example/amg_example_trace.json.gz", device,
+        date="2023-11-30", versions="torch not recorded",
+        workload=f"{model}: masks for one picture; the calls of two operators that wait for"
+        " the device, and when the device worked",
+    )  # fmt: skip
+
+
 def main() -> None:
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         sys.exit(__doc__)
@@ -324,7 +361,7 @@ def main() -> None:
     for repository in SOURCES:
         licence = f"licences/{repository}.txt"
         shutil.copyfile(source / licence, TARGET / licence)
-    for part in (steps, memory, tables, networks, report, timelines, collectives):
+    for part in (steps, memory, tables, networks, report, timelines, collectives, segment_anything):
         part(source)
 
 

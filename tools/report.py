@@ -37,8 +37,8 @@ def main(arguments: list[str]) -> int:
     try:
         executed = refresh.execute(notebook, Path.cwd(), timeout=None, stderr=subprocess.DEVNULL)
     except CellExecutionError as error:
-        refused = error.ename == "Refused"
-        print(error.evalue if refused else f"the report failed:\n{error}", file=sys.stderr)
+        refused, plain = error.ename == "Refused", re.sub(r"\x1b\[[\d;]*m", "", str(error))
+        print(error.evalue if refused else f"the report failed:\n{plain}", file=sys.stderr)
         return 1
     except DeadKernelError:
         print("the program was ended from outside, most likely because the memory ran out: "

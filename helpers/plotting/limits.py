@@ -54,13 +54,13 @@ def roofline(
     ]
     for key, (intensity, rate) in points.items():
         ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
-        # A neighbour close by on the right takes the room there: write to the left, and higher.
+        # A neighbour close by on the right takes the room there: write to the left, off the roof.
         crowded = any(
             intensity < other < 2.5 * intensity and rate / 4 < height < 4 * rate
             for other, height in points.values()
         )
-        place = ((-6, 6), "right", "bottom") if crowded else ((8, -3), "left", "top")
-        offset, side, height = place
+        offset, side = ((-8, -3), "right") if crowded else ((8, -3), "left")
+        height = "bottom" if crowded and intensity < ridge else "top"
         ax.annotate(
             key, (intensity, rate), offset, textcoords="offset points", ha=side, va=height,
             path_effects=[withStroke(linewidth=3, foreground="white")],

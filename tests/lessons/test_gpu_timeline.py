@@ -8,11 +8,13 @@ import logging
 import re
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 
 import pandas as pd
 import pytest
 
+from helpers import readers
 from tools import notebooks
 
 GPU = notebooks.ROOT / "assets" / "recordings" / "gpu"
@@ -120,6 +122,11 @@ def test_two_clocks() -> None:
         both = [column[number] for column in table.values()]
         assert said("clocks-measure", row) == near(*both, digits=1)
     assert said("clocks-check", "delay = ") == near(median(delays("v100_resnet50")), digits=0)
+    slow = [c["ts"] for _, c in pairs("v100_resnet50") if c["dur"] > 200]
+    assert said("clocks-check", "of = ") == [len(slow)]
+    both = pairs("v100_resnet50")
+    for at in slow:
+        assert sum(c["ts"] < at for _, c in both) - sum(r["ts"] < at for r, _ in both) >= 1000
 
 
 def test_the_stopwatch_that_did_not_wait() -> None:
@@ -162,11 +169,13 @@ def test_the_input() -> None:
         loading = [row for row in rows if "DataLoader" in row["name"]][1:5]
         idle = [r["dur"] - busy(name, r["ts"], r["ts"] + r["dur"]) for r in loading]
         copies = [(r, c) for r, c in pairs(name) if "HtoD" in r["name"]]
-        pictures = [c["dur"] for r, c in copies if r["args"]["bytes"] > 1e6][1:5]
+        pictures = [(c["dur"], r["ts"] - c["ts"]) for r, c in copies if r["args"]["bytes"] > 1e6][
+            1:5
+        ]
         lasted = [mark["dur"] for mark in steps(name)]
         assert len(lasted) == 6
         columns.append([median(lasted[1:5]), median(r["dur"] for r in loading), median(idle)])
-        columns[-1] += [median(pictures), sum(lasted) / 6]
+        columns[-1] += [*map(median, zip(*pictures, strict=True)), sum(lasted) / 6]
         if name == "v100_workers0":
             table = [
                 t for r, mark in zip(loading, lasted[1:5], strict=True) for t in (mark, r["dur"])
@@ -174,12 +183,15 @@ def test_the_input() -> None:
             assert [
                 int(number) for number in re.findall(r"\d{5,}", printed()["input-none"])
             ] == table
-    rows = ["step", "loader", "GPU idle in it", "copy's call", "mean of all six"]
+    rows = ["step", "loader", "GPU idle in it", "copy's call", "until it copies"]
+    rows += ["mean of all six"]
     for row, none, four in zip(rows, *columns, strict=True):
         assert said("input-measure", f"{row} ") == near(none, four, digits=0)
     gained, loader, idle, *_ = [(none - four) / 1e3 for none, four in zip(*columns, strict=True)]
     assert said("input-check", "gained = ") == near(gained, idle, loader, digits=1)
-    ratios = [columns[0][number] / columns[1][number] for number in (0, 4)]
+    grown = [(columns[1][number] - columns[0][number]) / 1e3 for number in (3, 4)]
+    assert said("input-check", "(call = ") == near(*grown, digits=1)
+    ratios = [columns[0][number] / columns[1][number] for number in (0, 5)]
     assert said("input-check", "middle = ") == near(*ratios, digits=2)
 
 
@@ -201,6 +213,8 @@ def test_the_launches() -> None:
     assert (len(graphs), len(pieces)) == (1, 554)
     expected = near(554, graphs[0]["dur"] / 554, launch, digits=1)
     assert said("launches-graph", "asked for") == expected
+    own = [row for row in pieces if "triton" in row["name"]]
+    assert said("launches-graph", "kernels = ") == [len(own)]
 
 
 def test_the_wait() -> None:
@@ -223,6 +237,18 @@ def test_the_wait() -> None:
     around = [r["name"] for r in rows if r["ts"] <= call["ts"] and r["ts"] + r["dur"] >= after]
     operators = [name for name in around if name.startswith("aten")]
     assert str(operators) in printed()["wait-who"]
+
+
+def test_a_step_counts_once(tmp_path: Path) -> None:
+    """A trace of one's own has each mark a second time, as long as the GPU's work on it."""
+    mark = {"ph": "X", "name": "ProfilerStep#1", "ts": 0, "dur": 9, "args": {"correlation": 1}}
+    events = [mark | {"cat": cat} for cat in ("user_annotation", "gpu_user_annotation", "kernel")]
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}))
+    (cell,) = [cell for cell in notebooks.read(LESSON).cells if cell.id == "setup-read"]
+    lesson = {"readers": readers}
+    exec(cell.source.split("names =")[0], lesson)
+    rows, *_ = lesson["read"](tmp_path / "trace.json")
+    assert sorted(rows.cat) == ["kernel", "user_annotation"]
 
 
 def kernels(name: str) -> list[tuple[str, float]]:
@@ -282,8 +308,10 @@ def test_which_operators_ask_for_them() -> None:
 
 def test_yours() -> None:
     for name in ("h100_bert", "a100_sam"):
-        assert said("yours-read", f"{name}: GPU busy for ")[0] == round(100 * share(name))
-        assert said("yours-read", f"{name}: GPU")[1] == round(median(delays(name)))
+        answer = printed()["yours-read"].split(f"{name}: ")[1].splitlines()[:2]
+        numbers = [int(number) for number in re.findall(r"\d+", " ".join(answer))]
+        count = len(trace(name)[1])
+        assert numbers == [round(100 * share(name)), count, count, round(median(delays(name)))]
     assert "No row of a GPU" in printed()["yours-read"]
 
 

@@ -1,6 +1,8 @@
 """Every notebook keeps the rules, and every rule is shown to notice a notebook that breaks it."""
 
+import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -233,3 +235,11 @@ def test_the_home_folder_is_a_complaint(monkeypatch: pytest.MonkeyPatch, tmp_pat
     prints("read /people/ada/x.json")(notebook)
     assert "outputs_name_no_machine" in complaints_of(notebook, tmp_path)
     assert list(recording.leaks("read /people/ada/x.json"))
+
+
+def test_lessons_link_their_neighbours() -> None:
+    """Every recap's Before and Next name the lessons beside it."""
+    lessons = [path for path in notebooks.all_of_them() if path.name[:2].isdigit()]
+    for earlier, later in pairwise(sorted(lessons)):
+        assert re.search(rf"\*\*Next:\*\*.*\({later.name}\)", earlier.read_text("utf-8")), earlier
+        assert re.search(rf"\*\*Before:\*\*.*\({earlier.name}\)", later.read_text("utf-8")), later

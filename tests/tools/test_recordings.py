@@ -100,6 +100,13 @@ def test_the_numbers_that_lessons_take_from_public_recordings_are_in_them() -> N
         readers.same_batch(*compiled, "resnet50")
     batches = pd.read_csv(gpu / "a100_sam_batches.csv", index_col=["technique", "batch_size"])
     assert batches.loc["compile", "img_s(avg)"].round(1).to_dict() == {1: 51.3, 8: 54.7, 32: 50.1}
+    sam = pd.read_csv(gpu / "a100_sam_ladder.csv").set_index(["model", "batch", "technique"])
+    bought = sam.images_per_s["vit_h", 8].round(1)
+    assert (bought["fp32"], bought["bf16"], bought["sparse"]) == (2.8, 14.9, 24.9)
+    assert sam.miou["vit_h", 8].round(2).iloc[[0, -2, -1]].tolist() == [0.58, 0.58, 0.53]
+    waits = pd.read_csv(gpu / "a100_sam_waits.csv.gz").groupby("what").duration_us
+    assert waits.count()[["aten::item", "aten::nonzero"]].tolist() == [77, 113]
+    assert waits.sum()[["aten::item", "aten::nonzero"]].tolist() == [1838, 365677]
     a100, v100 = (pd.read_csv(gpu / f"{name}x2_allreduce.csv.gz") for name in ("a100", "v100"))
     reduces = a100[a100.name.str.contains("AllReduce")].groupby("step")
     assert reduces.elements.agg(["size", "sum"]).values.tolist() == 3 * [[5, 25_557_032]]

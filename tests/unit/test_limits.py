@@ -62,6 +62,18 @@ def test_labels_of_neighbours_are_written_to_both_sides(right: float, side: str,
     assert (sides["add"], sides["ReLU"]) == (side, "left")
 
 
+def test_a_label_to_the_left_is_written_off_the_roof(ax: Axes) -> None:
+    points = {
+        "add": (1 / 12, 1e9),
+        "ReLU": (1 / 8, 1e9),
+        "3 × 3": (90, 6e10),
+        "product": (100, 9e10),
+    }
+    plotting.roofline(points, ax=ax, **ROOF)
+    heights = {text.get_text(): text.get_va() for text in ax.texts}
+    assert (heights["add"], heights["3 × 3"]) == ("bottom", "top")
+
+
 def test_the_memory_s_text_says_what_the_picture_shows(ax: Axes) -> None:
     text = plotting.memory({"one step": STEP}, title="A step", expected={"by hand": 11e6}, ax=ax)
     assert text == (

@@ -1,0 +1,135 @@
+"""The faults of ``notebooks/scripts/train_slow.py``: a catalogue, to take out or to put back.
+
+A fault is a few lines of that program and the lines of the fast program that stand for them. They
+do not overlap, so a program may have any of them: ``source(["pixels", "copy"])`` is one with two.
+"""
+
+import importlib.util
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+SLOW = Path(__file__).parent.parent / "notebooks" / "scripts" / "train_slow.py"
+
+
+class Fault(NamedTuple):
+    what: str
+    tool: str  # that shows it among its first three rows
+    slow: str  # lines of the program, as they stand there
+    fast: str
+
+
+FAULTS = {
+    "pixels": Fault(
+        "a Python loop over the pixels",
+        "line_profiler",
+        """\
+    image = torch.empty(3, 32, 32, dtype=DTYPE)
+    for y in range(32):
+        for x in range(32):
+            pixel = torch.from_numpy(pixels[y, x]) / 255
+            image[:, y, x] = (pixel - mean) / deviation
+    return image
+""",
+        """\
+    image = (torch.from_numpy(pixels) / 255 - mean) / deviation
+    return image.permute(2, 0, 1)
+""",
+    ),
+    "again": Fault(
+        "the pictures are read again in each epoch",
+        "cProfile",
+        """\
+    for _ in range(epochs):
+        images = read(files)
+""",
+        """\
+    images = read(files)
+    for _ in range(epochs):
+""",
+    ),
+    "copy": Fault(
+        "all pictures are copied to take one",
+        "torch.profiler",
+        """\
+            places = range(start, start + len(chosen))
+            batch = torch.cat([images[order][n : n + 1] for n in places])
+""",
+        """\
+            batch = images[chosen]
+""",
+    ),
+    "float64": Fault(
+        "float64: twice the bytes of float32",
+        "torch.profiler",
+        "DTYPE = torch.float64  # as NumPy has it\n",
+        "DTYPE = torch.float32\n",
+    ),
+    "layout": Fault(
+        "a layout with a slow routine for pooling",
+        "torch.profiler",
+        "LAYOUT = torch.contiguous_format\n",
+        "LAYOUT = torch.channels_last\n",
+    ),
+    "graph": Fault(
+        "each step's graph is kept, with what it saved",
+        "saved_tensors_hooks",
+        """\
+    loss.backward(retain_graph=True)
+    optimiser.step()
+    return loss
+""",
+        """\
+    loss.backward()
+    optimiser.step()
+    return loss.detach()
+""",
+    ),
+    "gradients": Fault(
+        "evaluation saves for a backward pass",
+        "saved_tensors_hooks",
+        "def evaluate(",
+        "@torch.no_grad()\ndef evaluate(",
+    ),
+    "thread": Fault(
+        "one thread, whatever the number of cores",
+        "parallel_info",
+        "    torch.set_num_threads(1)\n",
+        "",
+    ),
+    "log": Fault(
+        "every weight is logged",
+        "cProfile",
+        """\
+        for number in weights.flatten().tolist():
+            print(f"{name} {number}", file=log)
+""",
+        """\
+        print(f"{name} {weights.detach().norm().item()}", file=log)
+""",
+    ),
+}
+
+
+def source(names: Iterable[str]) -> str:
+    """The program with these faults and without the others."""
+    names = set(names)
+    if unknown := names - set(FAULTS):
+        raise ValueError(f"names must be of {', '.join(FAULTS)}, but {sorted(unknown)} came")
+    text = SLOW.read_text(encoding="utf-8")
+    for name, fault in FAULTS.items():
+        if text.count(fault.slow) != 1:
+            raise ValueError(f"{SLOW.name} must hold the fault {name!r} once")
+        if name not in names:
+            text = text.replace(fault.slow, fault.fast)
+    return text
+
+
+def load(names: Iterable[str], path: Path) -> ModuleType:
+    """The program with these faults, written to ``path`` and imported: call its ``train``."""
+    path.write_text(source(names), encoding="utf-8", newline="\n")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
