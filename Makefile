@@ -1,36 +1,45 @@
-# make lab        work through the course in JupyterLab
+# make lab        work through the course in JupyterLab, in work/: a copy of your own (FRESH=04 starts
+#                 lesson 04 again)                               make teach     the same for instructors
 # make test       re-execute every notebook and check it        make test-all   everything that CI checks
 # make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
 # make lock       renew constraints.txt from requirements.txt
+# make report MODEL=package.module:function     profile a model of yours, as one page
 #
 # PYTHON=python3.12 chooses the Python that .venv is made with.
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+MAKERS := .venv/makers
 
-.PHONY: lab test test-all refresh lint lock
+.PHONY: lab teach test test-all refresh report lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
-	$(BIN)/python -m jupyterlab notebooks/00_start_here.ipynb
+	$(BIN)/python -m tools.lab $(if $(FRESH),--fresh $(FRESH))
+
+teach: $(READY)
+	$(BIN)/python -m tools.lab --teach $(if $(FRESH),--fresh $(FRESH))
 
 test: $(READY)
 	$(BIN)/python -m pytest
 
-test-all: test # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
+test-all: test $(MAKERS) # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
 	  $(BIN)/python -m pytest --everything -m 'everything or notebook'
 
 refresh: $(READY)
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)
 
+report: $(READY)
+	@$(BIN)/python -m tools.report "$(MODEL)"
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 lock: $(READY)
-	grep -v '^-' requirements.txt | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	cat requirements.txt requirements-make.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --no-annotate --no-header - -o constraints.txt
 
 $(READY): requirements.txt constraints.txt pyproject.toml
@@ -39,3 +48,7 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python tools/install.py
 	@touch $(READY)
+
+$(MAKERS): requirements-make.txt $(READY)
+	$(BIN)/python -m pip install --quiet -r requirements-make.txt -c constraints.txt && touch $(MAKERS) \
+	  || echo "What the browser's tests need could not be installed: they are skipped."

@@ -9,8 +9,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import torch.nn.functional as F
 from helpers import _input
 
 MATRIX_SIZES = (256, 512, 1024)
+BUDGET = 0.03  # seconds for each measurement
 COPY_BYTES = 128_000_000  # a tensor; 64 MB still fit the last cache of some servers, and flew
 FMA_UNITS = 2  # a core: those of most laptops and servers since 2013; Apple's cores have four
 
@@ -105,20 +105,24 @@ def peak(dtype: torch.dtype = torch.float32, threads: int | None = None) -> floa
     return cores * width * FMA_UNITS * 2 * frequency if width and frequency else None
 
 
-def ceilings(threads: int | None = None, budget: float = 0.03) -> Ceilings:
+def ceilings(threads: int | None = None) -> Ceilings:
     """Measure the ceilings with ``threads`` threads (all of torch's when None).
 
-    Each of five workloads is repeated for ``budget`` seconds, the copy at least ten times, and its
+    Each of five workloads is repeated for ``BUDGET`` seconds, the copy at least ten times, and its
     fastest run counts.
     """
-    threads = _input.whole("threads", torch.get_num_threads() if threads is None else threads)
-    with _threads(threads):
-        products = [matrix_product_rate(size, budget=budget) for size in MATRIX_SIZES]
-        return Ceilings(threads, max(products), _convolution_rate(budget), _copy_rate(budget))
+    before = torch.get_num_threads()
+    threads = _input.whole("threads", before if threads is None else threads)
+    torch.set_num_threads(threads)
+    try:
+        product = max(map(matrix_product_rate, MATRIX_SIZES))
+        return Ceilings(threads, product, _convolution_rate(), _copy_rate())
+    finally:
+        torch.set_num_threads(before)
 
 
 def matrix_product_rate(
-    size: int, dtype: torch.dtype = torch.float32, budget: float = 0.03
+    size: int, dtype: torch.dtype = torch.float32, budget: float = BUDGET
 ) -> float:
     """FLOP/s of a square matrix product: ``size``³ multiply-adds, two operations each."""
     _input.whole("size", size)
@@ -128,7 +132,7 @@ def matrix_product_rate(
     return 2 * size**3 / _fastest(lambda: torch.matmul(a, b, out=out), budget)
 
 
-def _convolution_rate(budget: float) -> float:
+def _convolution_rate() -> float:
     """FLOP/s of 64 → 64 channels, 3 × 3, on 8 images of 56 × 56, in channels_last."""
     generator = torch.Generator().manual_seed(0)
     images = torch.randn(8, 64, 56, 56, generator=generator)
@@ -136,18 +140,18 @@ def _convolution_rate(budget: float) -> float:
     images = images.contiguous(memory_format=torch.channels_last)
     weights = weights.contiguous(memory_format=torch.channels_last)
     with torch.inference_mode():
-        fastest = _fastest(lambda: F.conv2d(images, weights, padding=1), budget)
+        fastest = _fastest(lambda: F.conv2d(images, weights, padding=1))
     return 2 * 8 * 64 * 56 * 56 * 64 * 9 / fastest
 
 
-def _copy_rate(budget: float) -> float:
+def _copy_rate() -> float:
     """B/s read and written while one tensor is copied to another, both beyond the caches."""
     source = torch.ones(COPY_BYTES // 4)
     target = torch.zeros_like(source)
-    return 2 * COPY_BYTES / _fastest(lambda: target.copy_(source), budget, least=10)
+    return 2 * COPY_BYTES / _fastest(lambda: target.copy_(source), least=10)
 
 
-def _fastest(run: Callable[[], object], budget: float, least: int = 3) -> float:
+def _fastest(run: Callable[[], object], budget: float = BUDGET, least: int = 3) -> float:
     """The shortest of at least ``least`` runs after a warm-up, in seconds.
 
     The shortest, because everything else the computer does can only add time.
@@ -160,16 +164,6 @@ def _fastest(run: Callable[[], object], budget: float, least: int = 3) -> float:
         run()
         samples.append(time.perf_counter() - start)
     return min(samples)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _processor() -> str:

@@ -102,11 +102,7 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.to_qkv(x).chunk(3, dim=-1)
-        q, k, v = (
-            self.split_heads(q),
-            self.split_heads(k),
-            self.split_heads(v),
-        )  # (N, heads, T, width / heads)
+        q, k, v = (self.split_heads(part) for part in (q, k, v))  # (N, heads, T, width / heads)
         mixed = F.scaled_dot_product_attention(q, k, v)
         return self.to_out(mixed.transpose(1, 2).flatten(2))
 

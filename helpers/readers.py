@@ -7,6 +7,8 @@ import json
 import pstats
 import re
 import shlex
+import sqlite3
+import zlib
 from linecache import getlines
 from pathlib import Path
 from pstats import Stats
@@ -169,16 +171,42 @@ def _label(function: tuple[str, int, str]) -> str:
     return f"{package or path.stem}.{name}"
 
 
+# What the profiler called its categories until 2021: what it has called them since.
+_CATEGORIES = {
+    "Operator": "cpu_op",
+    "Runtime": "cuda_runtime",
+    "Kernel": "kernel",
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+}
+
+
 def chrome_trace(path: Path | str) -> pd.DataFrame:
     """The events of a Chrome trace, ``.json`` or ``.json.gz``, in the order of their start.
 
     Columns: ``ph``, ``cat``, ``name``, ``pid``, ``tid``, ``args`` as in the file, and ``ts`` and
     ``dur``, start and duration in microseconds, ``ts`` from the first event that has a duration.
+    Categories of 2021's profiler get today's names. A file that is cut off, or is of another kind
+    or version, raises a ValueError that says so.
     """
     raw = Path(path).read_bytes()
-    file = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+    try:
+        file = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+    except (OSError, EOFError, zlib.error, ValueError) as error:  # gzip alone has three
+        raise ValueError(
+            f"{Path(path).name} is cut off, or no JSON ({error}): "
+            "let the profiler stop before you export the trace, and copy the whole file"
+        ) from error
     columns = ["ph", "cat", "name", "ts", "dur", "pid", "tid", "args"]
-    events = pd.DataFrame(file["traceEvents"]).reindex(columns=columns)
+    rows = (file.get("traceEvents") if isinstance(file, dict) else file) or []
+    events = pd.DataFrame(rows).reindex(columns=columns)
+    if not {"cpu_op", "kernel", *_CATEGORIES} & set(events.cat):
+        raise ValueError(
+            f"{Path(path).name} holds {len(rows)} events, and none is called as torch.profiler has "
+            f"called operators and kernels since 2021, but {sorted(set(events.cat.dropna()))[:5]}: "
+            "a trace of another tool or version"
+        )
+    events["cat"] = events.cat.replace(_CATEGORIES)
     events["ts"] -= events.loc[events.ph == "X", "ts"].min()
     return events.sort_values("ts", kind="stable", ignore_index=True)
 
@@ -260,3 +288,35 @@ def scalene_lines(path: Path, script: str) -> pd.DataFrame:
 
 def _scalene_share(row: dict) -> float:
     return row["n_cpu_percent_python"] + row["n_cpu_percent_c"] + row["n_sys_percent"]
+
+
+def nsys_has(db: sqlite3.Connection, *tables: str) -> None:
+    """Nothing, if a report of nsys has rows in all of these ``tables``; else a ValueError.
+
+    ``nsys export`` writes no table of what did not happen, and no kernel is the usual case.
+    """
+    there = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    full = [t for t in tables if t in there and db.execute(f"SELECT 1 FROM {t}").fetchone()]
+    if missing := sorted(set(tables) - set(full)):
+        raise ValueError(
+            f"the report holds nothing in {', '.join(missing)}: no such work was recorded. Did the "
+            f"program reach the GPU, and was cuda in nsys profile -t …? It has {', '.join(there)}"
+        )
+
+
+def same_batch(before: Path, after: Path, *models: str) -> DataFrame:
+    """Two tables of timm's benchmarks side by side: model, img_size, batch_size, and the images/s
+    of both, ``before`` and ``after``. Only rows of equal batch size, for a larger batch alone can
+    raise the rate. ``models`` asks for some: a ValueError refuses those that are not comparable.
+    """
+    rows = pd.read_csv(before).merge(pd.read_csv(after), on=["model", "img_size"])
+    asked = rows[rows.model.isin(models)] if models else rows
+    equal = asked[asked.batch_size_x == asked.batch_size_y]
+    for model in models:
+        if model not in equal.model.values:
+            came = asked.loc[asked.model == model, ["batch_size_x", "batch_size_y"]].values.tolist()
+            sizes = f"batches of {came[0][0]} and {came[0][1]}" if came else "no such rows"
+            raise ValueError(f"{model} must have rows of equal batch size, but {sizes} came")
+    names = {"batch_size_x": "batch_size", "samples_per_sec_x": "before"}
+    equal = equal.rename(columns={**names, "samples_per_sec_y": "after"})
+    return equal.drop(columns="batch_size_y").reset_index(drop=True)

@@ -13,40 +13,27 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor, nn
 
 from helpers import _input
 
 
-def photograph(height: int = 64, width: int = 64, channels: int = 3) -> Tensor:
-    """The photograph that matplotlib ships, as float32 (channels, height, width) in [0, 1].
+def photograph(height: int = 64, width: int = 64) -> Tensor:
+    """The photograph that matplotlib ships, as float32 (3, height, width) in [0, 1].
 
     It shows Rear Admiral Grace Hopper, by James S. Davis, United States Navy, public domain
     (matplotlib's ``grace_hopper.jpg``, 600 × 512 pixels). The largest centred part with the shape
-    asked for is resized. ``channels`` is 3 for colour and 1 for grey.
+    asked for is resized.
     """
     for argument, value in {"height": height, "width": width}.items():
         _input.whole(argument, value, what="a whole number of pixels")
-    if channels not in (1, 3):
-        raise ValueError(f"channels must be 1 (grey) or 3 (colour), but {channels!r} came")
-
     # find_spec locates matplotlib without importing it: a workload should not load plots.
-    package = importlib.util.find_spec("matplotlib")
-    if package is None or package.origin is None:
-        raise FileNotFoundError("matplotlib, which ships the photograph, is not installed")
-    path = Path(package.origin).parent / "mpl-data" / "sample_data" / "grace_hopper.jpg"
-    with Image.open(path) as photo:
-        scale = min(photo.width / width, photo.height / height)
-        left = (photo.width - scale * width) / 2
-        top = (photo.height - scale * height) / 2
-        resized = photo.convert("RGB" if channels == 3 else "L").resize(
-            (width, height),
-            Image.Resampling.LANCZOS,
-            box=(left, top, left + scale * width, top + scale * height),
-        )
+    matplotlib = Path(importlib.util.find_spec("matplotlib").origin).parent
+    with Image.open(matplotlib / "mpl-data" / "sample_data" / "grace_hopper.jpg") as photo:
+        resized = ImageOps.fit(photo.convert("RGB"), (width, height), Image.Resampling.LANCZOS)
     pixels = torch.from_numpy(np.array(resized, dtype=np.float32) / 255)
-    return pixels.reshape(height, width, channels).permute(2, 0, 1).contiguous()
+    return pixels.permute(2, 0, 1).contiguous()
 
 
 def conv2d_loops(image: Tensor, kernel: Tensor) -> Tensor:
@@ -164,7 +151,7 @@ def synthetic_cifar(count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     """
     _input.whole("count", count, what="a whole number of images")
     patterns = torch.randn(10, 3, 4, 4, generator=torch.Generator().manual_seed(2102208))
-    patterns = F.interpolate(patterns, size=(32, 32), mode="bicubic", align_corners=False)
+    patterns = F.interpolate(patterns, size=(32, 32), mode="bicubic")
 
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(10, (count,), generator=generator)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbval.plugin import get_sanitize_patterns
+from nbval.plugin import coalesce_streams, get_sanitize_patterns
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -53,7 +53,10 @@ def as_text(notebook: NotebookNode) -> str:
 
 
 def canonical(notebook: NotebookNode) -> NotebookNode:
-    """A copy without what an editor or an execution leaves: times, widget state, folded cells."""
+    """A copy without what an editor or an execution leaves: times, widget state, folded cells.
+
+    A stream is one output, as nbval compares it: where it was cut is an accident of timing.
+    """
     clean = nbformat.from_dict(notebook)
     clean.metadata = nbformat.from_dict(METADATA)
     clean.nbformat, clean.nbformat_minor = 4, 5
@@ -61,7 +64,7 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
         kept = {key: cell.metadata[key] for key in ("slideshow", "tags") if cell.metadata.get(key)}
         cell.metadata = nbformat.from_dict(kept)
         if cell.cell_type == "code":
-            cell.outputs = _joined(cell.outputs)
+            cell.outputs = coalesce_streams(cell.outputs)
     return clean
 
 
@@ -84,16 +87,3 @@ def texts(outputs: list[NotebookNode]) -> list[tuple[str, str]]:
             kinds = sorted(set(output.data) - {"image/png", "image/jpeg"})
             found += [(kind, str(output.data[kind])) for kind in kinds]
     return found
-
-
-def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Consecutive pieces of one stream as one output: where it was cut is an accident of timing."""
-    joined: list[NotebookNode] = []
-    for output in outputs:
-        if output.output_type == "stream" and joined:
-            last = joined[-1]
-            if last.output_type == "stream" and last.name == output.name:
-                last.text += output.text
-                continue
-        joined.append(output)
-    return joined

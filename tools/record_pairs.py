@@ -14,6 +14,7 @@ import sys
 
 import torch
 
+from helpers import machine
 from tools import recording
 
 FOLDER = recording.ROOT / "assets" / "recordings"
@@ -36,7 +37,7 @@ def main() -> None:
     (FOLDER / "timing_pairs.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     about = recording.provenance(
         "record_pairs.py",
-        f"{recording.processor()}, {os.cpu_count()} cores",
+        f"{machine.describe()['processor']}, {os.cpu_count()} cores",
         f"python -m tools.record_pairs --processes {arguments.processes} --pairs {arguments.pairs}",
         torch=torch.__version__,
         load=f"{min(load):.0f} to {max(load):.0f} programs at a time",

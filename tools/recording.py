@@ -99,12 +99,21 @@ def texts(path: Path) -> Iterator[str]:
                     yield from (value for value in row if isinstance(value, str))
 
 
+def paths(text: str) -> Iterator[str]:
+    """Every absolute path in ``text``, and those of this course and of its user's home."""
+    roots = "home|Users|root|tmp|work|opt|usr|var|private|mnt|srv|proc|lib|etc|scratch|nfs"
+    absolute = rf"(?<![\w.~<:/])/(?:{roots})/[\w.-]|\b[A-Z]:\\\w|site-packages|\.venv/"
+    for found in re.findall(absolute, text):
+        yield f"an absolute path: {found!r}"
+    for value in (home(), str(ROOT)):
+        if len(value) > 6 and value in text:
+            yield f"a path of this machine: {value!r}"
+
+
 def leaks(text: str) -> Iterator[str]:
     """What in ``text`` tells about a machine or its user."""
-    roots = "home|Users|root|tmp|work|opt|usr|var|private|mnt|srv|proc|lib|etc|scratch|nfs"
+    yield from paths(text)
     patterns = {
-        "an absolute path": rf"(?<![\w.~<:/])/(?:{roots})/[\w.-]"
-        r"|\b[A-Z]:\\\w|site-packages|\.venv/",
         "an environment variable": r"\b(?:PATH|HOME|USER|LOGNAME|HOSTNAME|PWD|SHELL"
         r"|LD_\w+|PYTHON\w+|\w*(?:SECRET|PASSWORD|API_KEY))\s*=",
         "a process": r"\bkthreadd\b|\bsystemd\b|\bkworker\b|\bsshd\b|/sbin/init",
@@ -122,9 +131,6 @@ def leaks(text: str) -> Iterator[str]:
     for name in {user(), host, host.split(".")[0]} - innocent:
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
             yield f"a name of this machine: {name!r}"
-    for value in (home(), str(ROOT)):
-        if len(value) > 6 and value in text:
-            yield f"a path of this machine: {value!r}"
     for key, value in os.environ.items():
         # A version such as 2.11.0+cu130 may be in a variable; it tells nothing.
         telling = len(value) > 20 or (len(value) > 11 and re.search(r"[/@:\\]", value))

@@ -31,10 +31,15 @@ SOURCES = {
                   "BSD-3-Clause"),
     "GPU-Roofline-Profiler": (
         "Olajide-Badejo/GPU-Roofline-Profiler @ 14f29c68d4c89178838f8f3d110f5789a0d58055", "MIT"),
+    "TraceLens": ("AMD-AGI/TraceLens @ 171dd74721ca1ec45709e5805b68ae1f65e27811", "MIT"),
+    "pytorch-image-models": (
+        "huggingface/pytorch-image-models @ aa4b5850c1543fa488abf260f18390eda46cf85d",
+        "Apache-2.0"),
     "segment-anything-fast": (
         "pytorch-labs/segment-anything-fast @ e6aadeb86f3ae1f58c3f98e2a91e251716e0f2aa",
         "Apache-2.0"),
 }  # fmt: skip
+SAID = ("correlation", "stream", "bytes", "External id", "Input Dims", "Input type")
 TELLING = ["Process ID", "Process Name", "Host Name", "timestamp"]  # columns that are left out
 
 
@@ -166,6 +171,37 @@ def tables(source: Path) -> None:
     )  # fmt: skip
 
 
+def networks(source: Path) -> None:
+    """Lesson 13: Segment Anything by batch size; timm's networks by layout, and compiled."""
+    sizes = ("1", "8", "32")
+    tables = [pd.read_csv(source / f"a100_sam_bs{size}.csv", dtype=str) for size in sizes]
+    for size, table in zip(sizes, tables, strict=True):
+        table["batch_size"] = size  # a row that ends in ERROR does not say
+    kept = ["technique", "pytorch_version", "sam_model_type", "batch_size", "memory(MiB)"]
+    write("a100_sam_batches.csv", pd.concat(tables)[[*kept, "img_s(avg)", "mIoU"]])
+    describe(
+        "a100_sam_batches", "segment-anything-fast", "experiments/results_bs{1,8,32}.csv",
+        "NVIDIA A100-SXM4-40GB", versions="torch 2.2 nightly: pytorch_version in each row",
+        workload="Segment Anything, ViT-B, inference, by technique and batch size",
+    )  # fmt: skip
+    runs = {  # name here, there
+        "rtx3090_train_amp_nchw": "train-amp-nchw-pt112-cu113-rtx3090",
+        "rtx3090_train_amp_nhwc": "train-amp-nhwc-pt112-cu113-rtx3090",
+        "rtx4090_infer_amp_eager": "infer-amp-nchw-pt240-cu124-rtx4090",
+        "rtx4090_infer_amp_dynamo": "infer-amp-nchw-pt240-cu124-rtx4090-dynamo",
+    }
+    for name, there in runs.items():
+        table = pd.read_csv(source / f"{name}.csv", dtype=str)
+        table.columns = [column.removeprefix(f"{there[:5]}_") for column in table]
+        write(f"{name}.csv", table[["model", "img_size", "batch_size", "samples_per_sec"]])
+        describe(
+            name, "pytorch-image-models", f"results/benchmark-{there}.csv",
+            f"NVIDIA GeForce RTX {name[3:7]}",
+            versions="torch 1.12" if "pt112" in there else "torch 2.4",
+            workload=f"timm's networks, {there[:5]}, automatic mixed precision, {name[18:]}",
+        )  # fmt: skip
+
+
 def report(source: Path) -> None:
     """Lesson 11: the database of a T4."""
     about = describe(
@@ -175,6 +211,109 @@ def report(source: Path) -> None:
     )  # fmt: skip
     original = source / "t4_cupy_power_iteration_nsys.sqlite"
     strip(original, TARGET / "t4_power_iteration.sqlite", about, (RANGE, CREATED))
+
+
+TRACES = {  # name: file, repository, its path there, device, date, versions, workload
+    "v100_resnet50": (
+        "hta_v100_resnet_gpu_bound", "HolisticTraceAnalysis",
+        "tests/data/ns_resolution_trace/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
+        "Tesla V100-SXM2-32GB", "2024-04-04", "NCCL 2.17.1; torch not recorded",
+        "ResNet-50 training, batch 32, float32"),
+    "a100_resnet50": (
+        "hta_a100x2_resnet_ddp_cpu_bound", "HolisticTraceAnalysis",
+        "tests/data/nccl_parser_config/nccl_data.json.gz",
+        "NVIDIA A100-PG509-200", "2024-05-23", "NCCL 2.17.1; torch not recorded",
+        "ResNet-50 training, batch 32, one of two GPUs"),
+    "v100_workers0": (
+        "kineto_v100_resnet50_fp32_workers0_steps16-21", "kineto",
+        "tb_plugin/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
+        "Tesla V100-DGXS-32GB", "2021-06-08", "torch not recorded",
+        "ResNet-50 training, batch 32, no worker"),
+    "v100_workers4": (
+        "kineto_v100_resnet50_fp32_workers4_steps16-21", "kineto",
+        "tb_plugin/samples/resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz",
+        "Tesla V100-DGXS-32GB", "2021-06-09", "torch not recorded",
+        "ResNet-50 training, batch 32, four workers"),
+    "h100_bert": (
+        "h100_bert_small_b1_infer", "TraceLens",
+        "tests/traces/h100/gaunernst_bert-small-uncased__1016001.json.gz",
+        "NVIDIA H100 80GB HBM3", "2025-07-18", "torch 2.6.0+cu124",
+        "BERT small, inference, one text, bfloat16"),
+    "h100_timesformer": (
+        "h100_timesformer_align1_infer", "TraceLens",
+        "tests/traces/h100/facebook_timesformer-base-finetuned-k400__1016002.json.gz",
+        "NVIDIA H100 80GB HBM3", "2025-07-18", "torch 2.6.0+cu124",
+        "TimeSformer, inference, one video, bfloat16"),
+    "a100_sam": (
+        "a100_sam_bf16_amg", "segment-anything-fast", "amg_example/amg_example_trace.json.gz",
+        "NVIDIA A100-SXM4-40GB", "2023-11-30", "torch not recorded",
+        "Segment Anything, one picture, bfloat16"),
+}  # fmt: skip
+CPU_ROWS = ("Trace", "user_annotation", "cpu_op", "Operator")
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::_softmax")  # rows with shapes
+DEVICE_ROWS = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset")
+
+
+def thin(path: Path) -> bytes:
+    """A Chrome trace with the rows of the device, the calls that asked for them or wait for it,
+    the CPU's other rows of 1 ms or more, and products with their shapes; of each what is SAID."""
+    trace = json.loads(gzip.decompress(path.read_bytes()))
+    rows = [row for row in trace["traceEvents"] if row.get("ph") == "X"]
+    start = min(row["ts"] for row in rows)
+    asked = {row["args"]["correlation"] for row in rows if row["cat"] in DEVICE_ROWS}
+    kept = []
+    for row in rows:
+        said, call = row.get("args", {}), row["cat"] in ("cuda_runtime", "cuda_driver", "Runtime")
+        wanted = row["cat"] in DEVICE_ROWS
+        wanted |= call and (said.get("correlation") in asked or "Synchronize" in row["name"])
+        wanted |= row["cat"] in CPU_ROWS and row["dur"] >= 1000
+        if wanted or (row["name"] in PRODUCTS and "Input Dims" in said):
+            row["args"] = {key: said[key] for key in SAID if key in said}
+            kept.append(row | {"ts": round(row["ts"] - start, 3)})
+    device = [{key: gpu[key] for key in ("id", "name")} for gpu in trace["deviceProperties"][:1]]
+    head = {"schemaVersion": 1, "deviceProperties": device}
+    return json.dumps(head | {"traceEvents": kept}, separators=(",", ":")).encode()
+
+
+def timelines(source: Path) -> None:
+    """Lesson 06: seven traces."""
+    for name, (file, repository, path, device, date, versions, workload) in TRACES.items():
+        data = thin(source / f"{file}.json.gz")
+        (TARGET / f"{name}.json.gz").write_bytes(gzip.compress(data, mtime=0))
+        describe(name, repository, path, device, date=date, versions=versions, workload=workload)
+
+
+def collectives(source: Path) -> None:
+    """Lesson 10: what a GPU's streams did under NCCL, and when the CPU had asked for it."""
+    columns = ["step", "name", "elements", "launched_us", "start_us", "end_us"]
+    for name, file, path, device, date, versions, workload, kept in (
+        ("a100x2_allreduce", "hta_a100x2_resnet_ddp_cpu_bound",
+         "nccl_parser_config/nccl_data.json.gz", "NVIDIA A100-PG509-200", "2024-05-23",
+         "NCCL 2.17.1; torch not recorded",
+         "ResNet-50, training, batch 32, DistributedDataParallel on two GPUs", slice(None)),
+        ("v100x2_allreduce", "hta_v100x2_mlp_ddp_2020_allreduce",
+         "df_index_resolver/df_index_resolver.json.gz", "Tesla V100-SXM2-32GB", "2022-11-30",
+         "torch not recorded",
+         "a multi-layer perceptron, training, two GPUs; 404 gradients", slice(1, 2)),
+    ):  # fmt: skip
+        trace, marks = events(source / f"{file}.json.gz")
+        calls = {e["args"].get("correlation"): e for e in trace if e.get("cat") == "cuda_runtime"}
+        rows = []
+        for row in trace:
+            call = calls.get(row.get("args", {}).get("correlation"))
+            if row.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset") or not call:
+                continue
+            for mark in marks[kept]:
+                if within(mark, [call]):
+                    what = row["name"].split("(")[0] if "nccl" in row["name"] else row["cat"]
+                    times = (call["ts"] + call["dur"], row["ts"], row["ts"] + row["dur"])
+                    since = [round(time - marks[kept][0]["ts"], 3) for time in times]
+                    elements, step = row["args"].get("In msg nelems"), mark["name"].split("#")[1]
+                    rows.append([step, what, elements, *since])
+        table = pd.DataFrame(rows, columns=columns).astype({"elements": "Int64"})
+        write(f"{name}.csv.gz", table)
+        describe(name, "HolisticTraceAnalysis", f"tests/data/{path}", device, date=date,
+                 versions=versions, workload=workload)  # fmt: skip
 
 
 def segment_anything(source: Path) -> None:
@@ -222,7 +361,7 @@ def main() -> None:
     for repository in SOURCES:
         licence = f"licences/{repository}.txt"
         shutil.copyfile(source / licence, TARGET / licence)
-    for part in (steps, memory, tables, report, segment_anything):
+    for part in (steps, memory, tables, networks, report, timelines, collectives, segment_anything):
         part(source)
 
 

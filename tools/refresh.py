@@ -46,11 +46,11 @@ def refresh(path: Path) -> int:
     fresh = notebooks.canonical(execute(stored, path.parent))
     committed = committed_sources(path)
     changed = 0
-    for old, new in zip(stored.cells, fresh.cells, strict=True):
+    for old, new in zip(notebooks.canonical(stored).cells, fresh.cells, strict=True):
         if new.cell_type != "code":
             continue
-        if committed.get(new.id) == new.source and same(old.outputs, new.outputs):
-            new.outputs = notebooks.canonical(stored).cells[fresh.cells.index(new)].outputs
+        if committed.get(new.id) == new.source and compared(old) == compared(new):
+            new.outputs = old.outputs
         else:
             changed += 1
     text = notebooks.as_text(fresh)
@@ -59,31 +59,32 @@ def refresh(path: Path) -> int:
     return changed
 
 
-def execute(notebook: NotebookNode, folder: Path, failing: bool = False) -> NotebookNode:
+def execute(
+    notebook: NotebookNode,
+    folder: Path,
+    failing: bool = False,
+    timeout: int | None = notebooks.CELL_TIMEOUT,
+    **kernel: object,
+) -> NotebookNode:
     """A copy of ``notebook``, executed in a new kernel that starts in ``folder``.
 
     The first cell that fails ends it with a CellExecutionError; with ``failing`` all are executed.
+    ``timeout`` is for a cell, in seconds; ``kernel`` goes to subprocess.Popen.
     """
     copy = nbformat.from_dict(notebook)
     NotebookClient(
         copy,
-        timeout=notebooks.CELL_TIMEOUT,
+        timeout=timeout,
         allow_errors=failing,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
-        record_timing=False,
-        store_widget_state=False,
-    ).execute()
+    ).execute(**kernel)
     return copy
 
 
-def same(old: list[NotebookNode], new: list[NotebookNode]) -> bool:
-    """Whether the tests would see no difference between two lists of outputs."""
-    return _compared(old) == _compared(new)
-
-
-def _compared(outputs: list[NotebookNode]) -> list[tuple[str, str]]:
-    return [(kind, notebooks.sanitised(text)) for kind, text in notebooks.texts(outputs)]
+def compared(cell: NotebookNode) -> list[tuple[str, str]]:
+    """What the tests see of a cell's outputs."""
+    return [(kind, notebooks.sanitised(text)) for kind, text in notebooks.texts(cell.outputs)]
 
 
 def committed_sources(path: Path) -> dict[str, str]:

@@ -26,34 +26,28 @@ def histogram(
     samples: Sequence[float],
     *,
     title: str,
-    xlabel: str = "time of one call",
-    unit: Unit = units.seconds,
-    bins: int = 40,
     ax: Axes | None = None,
 ) -> str | None:
-    """How many of the ``samples`` (positive) fall in each of ``bins`` equal steps of a log axis.
+    """How many of the ``samples`` (positive, in seconds) fall in each of 40 steps of a log axis.
 
-    ``unit`` prints a sample; the default takes seconds. The counts have a log axis too, so that a
-    single outlier shows.
+    The counts have a log axis too, so that a single outlier shows.
     """
     values = _input.each(_input.positive, "samples", samples, what="a sample on a log axis")
-    _input.whole("bins", bins)
     figure, ax = canvas(ax, height=2.8)
     low, high = min(values), max(values) * (1 + 1e-9)
-    ax.hist(values, bins=np.geomspace(low, high, bins + 1), color=BLUE)
+    ax.hist(values, bins=np.geomspace(low, high, 41), color=BLUE)
     median = statistics.median(values)
     ax.axvline(median, color=RED, linewidth=1.5)
     ax.annotate(
-        f"median {unit(median)}", (median, 1), (4, -4), xycoords=("data", "axes fraction"),
+        f"median {units.seconds(median)}", (median, 1), (4, -4), xycoords=("data", "axes fraction"),
         textcoords="offset points", va="top", color=RED,
     )  # fmt: skip
     ax.set(xscale="log", yscale="log", ylim=(0.7, None), title=title)
-    ax.set(xlabel=f"{xlabel} (log scale)", ylabel="number of samples (log scale)")
-    tick_units(ax, unit)
-    marks = (
-        f"{len(values)} samples in {bins} bins: smallest {unit(low)}, median {unit(median)}, "
-        f"largest {unit(max(values))}"
-    )
+    ax.set(xlabel="time of one call (log scale)", ylabel="number of samples (log scale)")
+    tick_units(ax, units.seconds)
+    smallest, middle, largest = map(units.seconds, (low, median, max(values)))
+    marks = f"{len(values)} samples in 40 bins: "
+    marks += f"smallest {smallest}, median {middle}, largest {largest}"
     return finish(figure, ax, "Histogram", marks)
 
 

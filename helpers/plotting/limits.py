@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from helpers import _input, units
-from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, Unit, canvas, finish, tick_units
+from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, canvas, finish, tick_units
 
 _DASHES = (0, (4, 3))  # of what is expected: closer than those of a curve
 
@@ -37,6 +36,7 @@ def roofline(
     ridge = compute / bandwidth
     intensities = [intensity for intensity, _ in points.values()]
     low, high = min(ridge, *intensities) / 3, max(ridge, *intensities) * 5
+    written = max(ridge / 3, 3 * low)  # where there is room to the left
     figure, ax = canvas(ax, height=4.0)
     ax.plot([low, ridge, high], [low * bandwidth, compute, compute], color=RED, linewidth=2)
     ax.axvline(ridge, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
@@ -45,8 +45,8 @@ def roofline(
         textcoords="offset points", ha="right", va="bottom",
     )  # fmt: skip
     ax.annotate(
-        f"memory: {units.rate(bandwidth, 'B')}", (ridge / 3, compute / 3), (-10, 6), color=RED,
-        textcoords="offset points", ha="right", va="bottom",
+        f"memory: {units.rate(bandwidth, 'B')}", (written, written * bandwidth), (-10, 6),
+        color=RED, textcoords="offset points", ha="right", va="bottom",
     )  # fmt: skip
     marks = [
         f"a roof that rises with {units.rate(bandwidth, 'B')} and is flat at "
@@ -54,13 +54,13 @@ def roofline(
     ]
     for key, (intensity, rate) in points.items():
         ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
-        # A neighbour close by on the right takes the room there: write to the left, and higher.
+        # A neighbour close by on the right takes the room there: write to the left, off the roof.
         crowded = any(
             intensity < other < 2.5 * intensity and rate / 4 < height < 4 * rate
             for other, height in points.values()
         )
-        place = ((-6, 6), "right", "bottom") if crowded else ((8, -3), "left", "top")
-        offset, side, height = place
+        offset, side = ((-8, -3), "right") if crowded else ((8, -3), "left")
+        height = "bottom" if crowded and intensity < ridge else "top"
         ax.annotate(
             key, (intensity, rate), offset, textcoords="offset points", ha=side, va=height,
             path_effects=[withStroke(linewidth=3, foreground="white")],
@@ -86,29 +86,23 @@ def memory(
     title: str,
     xlabel: str = "time",
     ylabel: str = "bytes in use",
-    xunit: Unit = units.seconds,
     expected: Mapping[str, float] | None = None,
-    where: str = "post",
     ax: Axes | None = None,
 ) -> str | None:
     """How many bytes were in use: a line per entry of ``curves``, which holds until it changes.
 
-    A curve is a sequence of (x, bytes), at least two, with x increasing; x is in seconds, or in
-    whatever ``xunit`` prints. A size holds until the next x (``where="post"``), or has held since
-    the last (``"pre"``). ``expected`` names sizes, each drawn as a dashed line. What lies above the
-    picture says which line is which, so that nothing covers a curve.
+    A curve is a sequence of (seconds, bytes), at least two, in order of time. ``expected`` names
+    sizes, each drawn as a dashed line. What lies above the picture says which line is which, so
+    that nothing covers a curve.
     """
     _input.filled("curves", curves, what="curve")
-    if where not in ("post", "pre"):
-        raise ValueError(f"where must be 'post' or 'pre', but {where!r} came")
     figure, ax = canvas(ax, height=3.0)
     marks = []
     for index, (key, points) in enumerate(curves.items()):
-        _check_curve(f"curves[{key!r}]", points)
-        xs, sizes = zip(*points, strict=True)
+        xs, sizes = _curve(f"curves[{key!r}]", points)
         colour, dashes = ((BLUE, "-"), (RED, "--"), (GREEN, ":"))[index % 3]
-        ax.step(xs, sizes, where=where, color=colour, linestyle=dashes, linewidth=1.8, label=key)
-        ax.fill_between(xs, sizes, step=where, color=colour, alpha=0.12)
+        ax.step(xs, sizes, where="post", color=colour, linestyle=dashes, linewidth=1.8, label=key)
+        ax.fill_between(xs, sizes, step="post", color=colour, alpha=0.12)
         values = units.size(sizes[0]), units.size(max(sizes)), units.size(sizes[-1])
         marks.append(f"{key}: first {values[0]}, highest {values[1]}, last {values[2]}")
     for key, size in (expected or {}).items():
@@ -122,18 +116,16 @@ def memory(
         )
     ax.set_title(title, pad=6 if lines == 1 else 10 + 16 * math.ceil(lines / 3))
     ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, ax.get_ylim()[1] * 1.05))
-    tick_units(ax, xunit)
+    tick_units(ax, units.seconds)
     ax.yaxis.set_major_formatter(lambda value, _: units.size(value).lstrip("~"))
     return finish(figure, ax, "Memory curve", "; ".join(marks))
 
 
-def _check_curve(argument: str, points: Sequence[tuple[float, float]]) -> None:
-    if len(points) < 2:
-        raise ValueError(f"{argument} must hold at least two points, but {len(points)} came")
-    for point in points:
-        if len(point) != 2:
-            raise ValueError(f"{argument} must hold (x, bytes), not {point!r}")
-        _input.number(f"x of {argument}", point[0])
-        _input.not_negative(f"{argument} at x = {point[0]}", point[1], what="bytes")
-    if any(after[0] < before[0] for before, after in pairwise(points)):
-        raise ValueError(f"{argument} must be in order of x")
+def _curve(argument: str, points: Sequence[tuple[float, float]]) -> tuple[list, list]:
+    if len(points) < 2 or any(len(point) != 2 for point in points):
+        raise ValueError(f"{argument} must hold two or more (seconds, bytes), but {points!r} came")
+    xs, sizes = zip(*points, strict=True)
+    xs = _input.each(_input.number, f"x of {argument}", xs, what="a time in seconds")
+    if xs != sorted(xs):
+        raise ValueError(f"{argument} must be in order of time, but {xs} came")
+    return xs, _input.each(_input.not_negative, f"size of {argument}", sizes, what="bytes")

@@ -31,7 +31,6 @@ def timeline(
     tracks: Mapping[str, Sequence[tuple[float, float, str, int]]],
     *,
     title: str,
-    xlabel: str = "time",
     unit: Unit = units.seconds,
     ax: Axes | None = None,
 ) -> str | None:
@@ -76,7 +75,7 @@ def timeline(
             ax.axhline(top - 0.35, color=GREY, linewidth=0.6)
     ax.set_yticks(middles, list(spans))
     ax.tick_params(axis="y", length=0)
-    ax.set(xlim=(0, end), ylim=(top - 0.5, -0.1), title=title, xlabel=xlabel)
+    ax.set(xlim=(0, end), ylim=(top - 0.5, -0.1), title=title, xlabel="time")
     tick_units(ax, unit)
     counted = f"{len(spans)} tracks over {unit(end)}"
     return finish(figure, ax, "Timeline", f"{counted}. {'; '.join(marks)}")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from helpers import workloads
 
-BATCH = 6
+BATCH = 4
 MEAN, DEVIATION = (0.5, 0.5, 0.5), (0.2, 0.2, 0.2)
 DTYPE = torch.float64  # as NumPy has it
 LAYOUT = torch.contiguous_format

@@ -41,8 +41,7 @@ def examine(source: str, scope: dict[str, Any]) -> None:
 
 def complaints(source: str, scope: dict[str, Any]) -> Iterator[str]:
     for call in claims(ast.parse(source), scope):
-        given = {keyword.arg: keyword.value for keyword in call.keywords}
-        text, holds = [*call.args, *(given[key] for key in ("text", "holds") if key in given)][:2]
+        text, holds = call.args
         for conjunct in conjuncts(holds):
             if why := complaint(conjunct, scope):
                 yield f"claim {ast.unparse(text)}: {ast.unparse(conjunct)}: {why}"
@@ -50,7 +49,7 @@ def complaints(source: str, scope: dict[str, Any]) -> Iterator[str]:
 
 def claims(node: ast.AST, scope: dict[str, Any]) -> Iterator[ast.Call]:
     """The calls of ``claim`` that were reached: not those in a branch that was not taken."""
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("claim", "checks.claim"):
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "claim":
         yield node
     not_taken: list[ast.stmt] = []
     if isinstance(node, ast.If):
@@ -317,16 +316,11 @@ def _numbers(value: Any) -> Iterator[Change]:
 
 def _items(values: list[Any], others: list[Any]) -> Iterator[Callable[[], list[Any]]]:
     """Every item changed at once, and each of the first and of the last alone."""
-    some = [*range(len(values))] if len(values) <= 40 else [*range(20), *range(-20, 0)]
-    found = {i: list(islice(changes_of(values[i], others), 12)) for i in some}
-    for which in range(min((len(changes) for changes in found.values()), default=0)):
-        if len(values) <= 40:
-            yield lambda which=which: [found[i][which]() for i in some]
-        else:
-            yield lambda which=which: [[*changes_of(v, others)][which]() for v in values]
-    for i, changes in found.items():
-        for change in changes[:5]:
-            at = i % len(values)
+    for which in range(12):
+        yield lambda which=which: [[*changes_of(v, others)][which]() for v in values]
+    numbers = range(len(values))
+    for at in {*numbers[:20], *numbers[-20:]}:
+        for change in islice(changes_of(values[at], others), 5):
             yield lambda at=at, change=change: [*values[:at], change(), *values[at + 1 :]]
 
 

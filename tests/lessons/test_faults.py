@@ -5,6 +5,7 @@ import cProfile
 import io
 import itertools
 import pstats
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -160,6 +161,15 @@ def test_any_faults_make_a_program() -> None:
     assert len(set(texts)) == 1 + 9 + 36
     for text in texts:
         compile(text, "program", "exec")
+
+
+def test_of_two_programs_of_one_size_none_is_taken_for_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = tmp_path / "any.py"
+    layouts = [faults.load([name], path).LAYOUT for name in ("again", "layout")]
+    assert layouts == [torch.channels_last, torch.contiguous_format]
 
 
 def test_all_compute_the_same(lesson: dict, tmp_path: Path) -> None:

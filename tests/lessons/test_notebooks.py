@@ -1,6 +1,8 @@
 """Every notebook keeps the rules, and every rule is shown to notice a notebook that breaks it."""
 
+import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -15,16 +17,7 @@ from tools import notebooks, recording
 @pytest.mark.parametrize("path", notebooks.all_of_them(), ids=lambda path: path.name)
 @pytest.mark.parametrize("rule", rules.ALL, ids=lambda rule: rule.__name__)
 def test_rule(rule: Callable, path: Path) -> None:
-    complaints = list(rule(notebooks.read(path), path))
-    if path.name[:2] in rules.NOT_YET.get(rule, ()):
-        assert complaints, f"it keeps the rule now: take {path.name[:2]} out of rules.NOT_YET"
-    else:
-        assert not complaints, "\n".join(complaints)
-
-
-def test_every_exception_is_a_lesson_that_there_is() -> None:
-    there = {path.name[:2] for path in notebooks.all_of_them()}
-    assert set().union(*rules.NOT_YET.values()) <= there
+    assert list(rule(notebooks.read(path), path)) == []
 
 
 def good() -> NotebookNode:
@@ -60,166 +53,140 @@ def complaints_of(notebook: NotebookNode, folder: Path) -> dict[str, list[str]]:
     return {name: complaints for name, complaints in found.items() if complaints}
 
 
-def test_a_good_notebook_breaks_no_rule(tmp_path: Path) -> None:
-    assert complaints_of(good(), tmp_path) == {}
+def named(name: str, change: Callable) -> Callable[[NotebookNode], None]:
+    change.__name__ = name[:50]
+    return change
 
 
-def cleared(notebook: NotebookNode) -> None:
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.execution_count, cell.outputs = None, []
+def sets(cell: int, **fields: object) -> Callable[[NotebookNode], None]:
+    """The change of a cell's fields."""
+    return named(f"{cell} {fields}", lambda notebook: notebook.cells[cell].update(fields))
 
 
-def one_not_run(notebook: NotebookNode) -> None:
-    notebook.cells[2].execution_count = None
+def marks(cell: int, **metadata: object) -> Callable[[NotebookNode], None]:
+    return sets(cell, metadata=nbformat.from_dict(metadata))
 
 
-def out_of_order(notebook: NotebookNode) -> None:
-    notebook.cells[2].execution_count, notebook.cells[5].execution_count = 2, 1
+def replaces(old: str, new: str, cell: int = 0) -> Callable[[NotebookNode], None]:
+    def change(notebook: NotebookNode) -> None:
+        assert old in notebook.cells[cell].source
+        notebook.cells[cell].source = notebook.cells[cell].source.replace(old, new)
 
-
-def counts_with_a_gap(notebook: NotebookNode) -> None:
-    notebook.cells[11].execution_count = 5
-
-
-def ignored_without_claim(notebook: NotebookNode) -> None:
-    notebook.cells[2].metadata.tags = ["nbval-ignore-output"]
-    notebook.cells[5].source = "print(total)"
-
-
-def ignored_at_the_end(notebook: NotebookNode) -> None:
-    notebook.cells[11].metadata.tags = ["nbval-ignore-output"]
-
-
-def skipped(notebook: NotebookNode) -> None:
-    notebook.cells[2].metadata.tags = ["nbval-skip"]
-
-
-def stored_error(notebook: NotebookNode) -> None:
-    notebook.cells[2].outputs = [new_output("error", ename="ValueError", evalue="no")]
-
-
-def timestamps(notebook: NotebookNode) -> None:
-    notebook.cells[2].metadata["execution"] = {"shell.execute_reply": "2026-01-01T00:00:00Z"}
-
-
-def widget_state(notebook: NotebookNode) -> None:
-    notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}}}
-
-
-def other_kernel(notebook: NotebookNode) -> None:
-    notebook.metadata.kernelspec.name = "conda-env-mine"
-
-
-def random_id(notebook: NotebookNode) -> None:
-    notebook.cells[2].id = "8c7F3a"
-
-
-def bare_png(notebook: NotebookNode) -> None:
-    data = {"image/png": "iVBORw0KGgo=", "text/plain": "<Figure size 640x480>"}
-    notebook.cells[2].outputs = [new_output("display_data", data=data)]
-
-
-def html_picture(notebook: NotebookNode) -> None:
-    data = {"text/html": '<img src="data:image/png;base64,iVBORw0KGgo=">', "text/plain": ""}
-    notebook.cells[2].outputs = [new_output("display_data", data=data)]
+    return named(f"{new!r} for {old!r}", change)
 
 
 def writes(text: str, cell: int = 1) -> Callable[[NotebookNode], None]:
     def change(notebook: NotebookNode) -> None:
         notebook.cells[cell].source += text
 
-    change.__name__ = f"writes {text[:40]!r}"
-    return change
+    return named(f"writes {text!r}", change)
 
 
-def prints(text: str) -> Callable[[NotebookNode], None]:
-    def change(notebook: NotebookNode) -> None:
-        notebook.cells[2].outputs = [new_output("stream", text=text)]
-
-    change.__name__ = f"prints {text}"
-    return change
+def prints(text: str = "", kind: str = "stream", **more: object) -> Callable[[NotebookNode], None]:
+    more |= {"text": text} if kind == "stream" else {}
+    return sets(2, outputs=[new_output(kind, **more)])
 
 
-def open_notes(notebook: NotebookNode) -> None:
-    notebook.cells[1].metadata["slideshow"] = {"slide_type": "notes"}
+def other_kernel(notebook: NotebookNode) -> None:
+    notebook.metadata.kernelspec.name = "conda-env-mine"
 
 
-def no_prediction(notebook: NotebookNode) -> None:
-    notebook.cells[1].source = "## Sum 1"
+def widget_state(notebook: NotebookNode) -> None:
+    notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}}}
 
 
-def other_time(notebook: NotebookNode) -> None:
-    notebook.cells[0].source = notebook.cells[0].source.replace("5 minutes", "6 minutes")
+def out_of_order(notebook: NotebookNode) -> None:
+    notebook.cells[2].execution_count, notebook.cells[5].execution_count = 2, 1
+
+
+def ignored_without_claim(notebook: NotebookNode) -> None:
+    marks(2, tags=["nbval-ignore-output"])(notebook)
+    notebook.cells[5].source = "print(total)"
 
 
 def at_home(*, words: int = 0, last: bool = True) -> Callable[[NotebookNode], None]:
-    def at_home(notebook: NotebookNode) -> None:
-        section = new_markdown_cell("## At home" + " word" * words, id="home")
+    section = new_markdown_cell("## At home" + " word" * words, id="home")
+
+    def change(notebook: NotebookNode) -> None:
         notebook.cells.insert(len(notebook.cells) if last else 1, section)
 
-    return at_home
+    return named(f"at home {words} {last}", change)
 
 
-def no_question(notebook: NotebookNode) -> None:
-    notebook.cells[0].source = notebook.cells[0].source.replace("how much is it?", "sums")
+BREAKS = {
+    rules.every_code_cell_was_run: [sets(2, execution_count=None)],
+    rules.execution_counts_run_from_1: [out_of_order, sets(11, execution_count=5)],
+    rules.nothing_escapes_the_comparison: [
+        ignored_without_claim,
+        marks(11, tags=["nbval-ignore-output"]),
+        writes("\n# NBVAL_IGNORE_OUTPUT", cell=2),
+        marks(2, tags=["nbval-skip"]),
+        writes(";", cell=2),
+    ],
+    rules.no_stored_errors: [prints(kind="error", ename="ValueError", evalue="no")],
+    rules.the_file_is_canonical: [
+        marks(2, execution={"shell.execute_reply": "2026-01-01T00:00:00Z"}),
+        widget_state,
+        other_kernel,
+        sets(2, id="8c7F3a"),
+    ],
+    rules.every_figure_has_alt_text: [
+        prints(kind="display_data", data={"image/png": "iVBORw0KGgo="}),
+        prints(kind="display_data", data={"text/html": '<img src="data:image/png;base64,iVBO=">'}),
+        writes("\n\n![](https://example.org/drawing.svg)"),
+    ],
+    rules.headings_nest: [writes("\n\n#### Too deep"), writes("\n\n# Another")],
+    rules.links_lead_somewhere: [
+        writes("\n\nSee [the next](02_missing.ipynb)."),
+        writes("\n\nSee [above](#Nowhere)."),
+    ],
+    rules.outputs_name_no_machine: [
+        prints("saved to /home/ada/x.json"),
+        prints("saved to /tmp/tmpab12/x.json"),
+        prints(r"saved to C:\Users\ada\x.json"),
+        prints(f"read {notebooks.ROOT}"),
+    ],
+    rules.cells_are_short: [writes("\ntotal += 0" * 25, cell=2), writes("  # " + 84 * "x", cell=2)],
+    rules.the_mark_comes_from_units: [writes('\nprint(f"~{total} FLOP")', cell=2)],
+    rules.prose_holds_no_measurement: [writes("\n\nIt takes 3.2 ms.")],
+    rules.notes_are_folded: [marks(1, slideshow={"slide_type": "notes"})],
+    rules.a_lesson_has_its_anatomy: [
+        sets(1, source="## Sum 1"),
+        replaces("how much is it?", "sums"),
+        at_home(last=False),
+    ],
+    rules.a_prediction_is_measured_before_it_is_read: [
+        writes("\n\n**Read.** Two."),
+        writes("\n\n**Predict.** And then?", cell=-1),
+    ],
+    rules.a_lesson_fits_its_class: [
+        writes(" word" * 38 * 165),
+        replaces("5 minutes", "6 minutes"),
+        at_home(words=15 * 165),
+    ],
+    rules.outputs_fit_a_screen: [prints("row\n" * 33)],
+    rules.lessons_are_named: [
+        writes("See lesson 05."),
+        writes("See [lesson 05](05_torch_profiler.ipynb)."),
+        writes("See lesson 05, cProfile."),
+        writes("See [lesson 02, cProfile](05_torch_profiler.ipynb)."),
+        writes("Lessons 02, cProfile, and 05 say so."),
+        writes("Lesson 15, more, says so."),
+    ],
+}
+
+
+def test_every_rule_is_shown_to_notice_something() -> None:
+    assert set(BREAKS) == set(rules.ALL)
+    assert len(BREAKS) == 18
 
 
 @pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        (cleared, rules.every_code_cell_was_run),
-        (one_not_run, rules.every_code_cell_was_run),
-        (out_of_order, rules.execution_counts_run_from_1),
-        (counts_with_a_gap, rules.execution_counts_run_from_1),
-        (ignored_without_claim, rules.nothing_escapes_the_comparison),
-        (ignored_at_the_end, rules.nothing_escapes_the_comparison),
-        (writes("\n# NBVAL_IGNORE_OUTPUT", cell=2), rules.nothing_escapes_the_comparison),
-        (skipped, rules.nothing_escapes_the_comparison),
-        (writes(";", cell=2), rules.nothing_escapes_the_comparison),
-        (stored_error, rules.no_stored_errors),
-        (timestamps, rules.the_file_is_canonical),
-        (widget_state, rules.the_file_is_canonical),
-        (other_kernel, rules.the_file_is_canonical),
-        (random_id, rules.the_file_is_canonical),
-        (bare_png, rules.every_figure_has_alt_text),
-        (html_picture, rules.every_figure_has_alt_text),
-        (writes("\n\n![](https://example.org/drawing.svg)"), rules.every_figure_has_alt_text),
-        (writes("\n\n#### Too deep"), rules.headings_nest),
-        (writes("\n\n# Another"), rules.headings_nest),
-        (writes("\n\nSee [the next](02_missing.ipynb)."), rules.links_lead_somewhere),
-        (writes("\n\nSee [above](#Nowhere)."), rules.links_lead_somewhere),
-        (prints("saved to /home/ada/x.json"), rules.outputs_name_no_machine),
-        (prints("saved to /tmp/tmpab12/x.json"), rules.outputs_name_no_machine),
-        (prints(r"saved to C:\Users\ada\x.json"), rules.outputs_name_no_machine),
-        (prints(f"read {notebooks.ROOT}"), rules.outputs_name_no_machine),
-        (writes("\ntotal += 0" * 25, cell=2), rules.cells_are_short),
-        (writes('\nprint(f"~{total} FLOP")', cell=2), rules.the_mark_comes_from_units),
-        (writes("\n\nIt takes 3.2 ms."), rules.prose_holds_no_measurement),
-        (open_notes, rules.notes_are_folded),
-        (no_prediction, rules.a_lesson_has_its_anatomy),
-        (no_question, rules.a_lesson_has_its_anatomy),
-        (at_home(last=False), rules.a_lesson_has_its_anatomy),
-        (writes("\n\n**Read.** Two."), rules.a_prediction_is_measured_before_it_is_read),
-        (
-            writes("\n\n**Predict.** And then?", cell=-1),
-            rules.a_prediction_is_measured_before_it_is_read,
-        ),
-        (writes(" word" * 38 * 165), rules.a_lesson_fits_its_class),
-        (other_time, rules.a_lesson_fits_its_class),
-        (at_home(words=15 * 165), rules.a_lesson_fits_its_class),
-        (writes("  # " + 84 * "x", cell=2), rules.cells_are_short),
-        (prints("row\n" * 33), rules.outputs_fit_a_screen),
-        (writes("See lesson 05."), rules.lessons_are_named),
-        (writes("See [lesson 05](05_torch_profiler.ipynb)."), rules.lessons_are_named),
-        (writes("See lesson 05, cProfile."), rules.lessons_are_named),
-        (writes("See [lesson 02, cProfile](05_torch_profiler.ipynb)."), rules.lessons_are_named),
-        (writes("Lessons 02, cProfile, and 05 say so."), rules.lessons_are_named),
-        (writes("Lesson 15, more, says so."), rules.lessons_are_named),
-    ],
+    ("rule", "change"),
+    [(rule, change) for rule, changes in BREAKS.items() for change in changes],
     ids=lambda value: value.__name__,
 )
-def test_rule_notices(change: Callable, rule: Callable, tmp_path: Path) -> None:
+def test_rule_notices(rule: Callable, change: Callable, tmp_path: Path) -> None:
     notebook = nbformat.from_dict(good())
     change(notebook)
     assert rule.__name__ in complaints_of(notebook, tmp_path)
@@ -228,6 +195,7 @@ def test_rule_notices(change: Callable, rule: Callable, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
+        writes(""),
         at_home(words=10 * 165),
         prints("row\n" * 32),
         writes("[Lesson 02,\ncProfile](02_cprofile.ipynb), cProfile (lesson 02)"),
@@ -267,3 +235,11 @@ def test_the_home_folder_is_a_complaint(monkeypatch: pytest.MonkeyPatch, tmp_pat
     prints("read /people/ada/x.json")(notebook)
     assert "outputs_name_no_machine" in complaints_of(notebook, tmp_path)
     assert list(recording.leaks("read /people/ada/x.json"))
+
+
+def test_lessons_link_their_neighbours() -> None:
+    """Every recap's Before and Next name the lessons beside it."""
+    lessons = [path for path in notebooks.all_of_them() if path.name[:2].isdigit()]
+    for earlier, later in pairwise(sorted(lessons)):
+        assert re.search(rf"\*\*Next:\*\*.*\({later.name}\)", earlier.read_text("utf-8")), earlier
+        assert re.search(rf"\*\*Before:\*\*.*\({earlier.name}\)", later.read_text("utf-8")), later

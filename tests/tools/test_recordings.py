@@ -2,14 +2,18 @@
 
 import gzip
 import json
+import os
 import re
 import sqlite3
+import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tools import notebooks, nsight, recording
+from helpers import readers
+from tools import notebooks, nsight, recording, reduce_recordings
+from tools.reduce_recordings import DEVICE_ROWS
 
 RECORDINGS = notebooks.ROOT / "assets" / "recordings"
 FILES = sorted(path for path in RECORDINGS.rglob("*") if path.is_file())
@@ -87,6 +91,15 @@ def test_the_numbers_that_lessons_take_from_public_recordings_are_in_them() -> N
     assert 560 < timing.get_group(("saxpy", 2**26)).achieved_gbps.median() < 570
     assert timing.get_group(("saxpy", 2**22)).achieved_gbps.min() > 1500
     assert "timestamp" not in timing.obj.columns
+    layouts = readers.same_batch(
+        gpu / "rtx3090_train_amp_nchw.csv", gpu / "rtx3090_train_amp_nhwc.csv"
+    )
+    compiled = [gpu / f"rtx4090_infer_amp_{way}.csv" for way in ("eager", "dynamo")]
+    assert [len(layouts), len(readers.same_batch(*compiled))] == [796, 72]
+    with pytest.raises(ValueError, match="1024 and 256"):
+        readers.same_batch(*compiled, "resnet50")
+    batches = pd.read_csv(gpu / "a100_sam_batches.csv", index_col=["technique", "batch_size"])
+    assert batches.loc["compile", "img_s(avg)"].round(1).to_dict() == {1: 51.3, 8: 54.7, 32: 50.1}
     sam = pd.read_csv(gpu / "a100_sam_ladder.csv").set_index(["model", "batch", "technique"])
     bought = sam.images_per_s["vit_h", 8].round(1)
     assert (bought["fp32"], bought["bf16"], bought["sparse"]) == (2.8, 14.9, 24.9)
@@ -94,6 +107,50 @@ def test_the_numbers_that_lessons_take_from_public_recordings_are_in_them() -> N
     waits = pd.read_csv(gpu / "a100_sam_waits.csv.gz").groupby("what").duration_us
     assert waits.count()[["aten::item", "aten::nonzero"]].tolist() == [77, 113]
     assert waits.sum()[["aten::item", "aten::nonzero"]].tolist() == [1838, 365677]
+    a100, v100 = (pd.read_csv(gpu / f"{name}x2_allreduce.csv.gz") for name in ("a100", "v100"))
+    reduces = a100[a100.name.str.contains("AllReduce")].groupby("step")
+    assert reduces.elements.agg(["size", "sum"]).values.tolist() == 3 * [[5, 25_557_032]]
+    assert v100.name.str.contains("AllReduce").sum() == 404
+    for trace in (a100, v100):
+        assert (trace.launched_us >= 0).all()
+        assert (trace.start_us < trace.end_us).all()
+    assert (a100.end_us - a100.start_us).groupby(a100.name).sum().round().to_dict() == {
+        "gpu_memcpy": 2263,
+        "gpu_memset": 391,
+        "kernel": 115_656,
+        "ncclKernel_AllReduce_RING_LL_Sum_float": 46_762,
+        "ncclKernel_Broadcast_RING_LL_Sum_int8_t": 114,
+    }
+
+
+def test_a_thinned_trace_keeps_every_row_of_the_device_and_the_call_that_asked_for_it() -> None:
+    for name in reduce_recordings.TRACES:
+        file = json.loads(gzip.decompress((RECORDINGS / "gpu" / f"{name}.json.gz").read_bytes()))
+        assert set(file) == {"schemaVersion", "deviceProperties", "traceEvents"}
+        rows = file["traceEvents"]
+        device = {r["args"]["correlation"] for r in rows if r["cat"] in DEVICE_ROWS}
+        calls = {r["args"].get("correlation") for r in rows if r["cat"] not in DEVICE_ROWS}
+        assert device
+        assert device <= calls
+        assert min(row["ts"] for row in rows) == 0
+        assert {key for row in rows for key in row["args"]} <= set(reduce_recordings.SAID)
+
+
+@pytest.mark.everything
+@pytest.mark.skipif("GPU_RECORDINGS" not in os.environ, reason="needs $GPU_RECORDINGS, originals")
+def test_the_originals_give_the_same_content_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reduce_recordings, "TARGET", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["reduce_recordings", os.environ["GPU_RECORDINGS"]])
+    reduce_recordings.main()
+    shipped = [path for path in FILES if path.is_relative_to(RECORDINGS / "gpu")]
+    assert len(shipped) == sum(path.is_file() for path in tmp_path.rglob("*"))
+    for path in shipped:
+        again = tmp_path / path.relative_to(RECORDINGS / "gpu")
+        assert list(recording.texts(again))[1:] == list(recording.texts(path))[1:]
+        if path.suffix != ".sqlite":  # its bytes depend on the version of SQLite
+            assert list(recording.texts(again)) == list(recording.texts(path))
 
 
 @pytest.mark.parametrize(

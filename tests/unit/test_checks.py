@@ -1,4 +1,5 @@
 import doctest
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,19 @@ def test_a_failed_claim_says_what_was_measured(capsys: pytest.CaptureFixture) ->
     with pytest.raises(ClaimError, match=r"not confirmed on this run: it holds  \(ratio = ~0.500"):
         claim("it holds", 0.5 > 1, ratio=0.5)
     assert capsys.readouterr().out == ""
+
+
+def test_in_a_reader_s_copy_only_an_exact_claim_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / checks.LEDGER).touch()
+    claim("it holds", False, ratio=np.float32(0.5), calls=2)
+    claim("it holds", True, ratio=0.5)
+    amber = "\x1b[1;33m△ not confirmed on this run: it holds  (ratio = ~0.500, calls = 2)\x1b[0m\n"
+    assert capsys.readouterr().out == f"{amber}✓ it holds  (ratio = ~0.500)\n"
+    with pytest.raises(ClaimError):
+        claim("it holds", False, calls=2, sure=True, names=["a"])
 
 
 @pytest.mark.parametrize("holds", [1, "yes", [True], None])

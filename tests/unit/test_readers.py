@@ -5,6 +5,7 @@ import doctest
 import gzip
 import json
 import pstats
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -174,6 +175,52 @@ def test_a_chrome_trace_is_in_order_of_start(tmp_path: Path, packed: bool) -> No
     ]
 
 
+def test_a_trace_of_2021_gets_the_names_of_today(tmp_path: Path) -> None:
+    old = ["Operator", "Runtime", "Kernel", "Memcpy", "Memset", "Trace"]
+    rows = [{"ph": "X", "cat": cat, "name": "x", "ts": n, "dur": 1} for n, cat in enumerate(old)]
+    (tmp_path / "trace").write_text(json.dumps(rows))  # a bare list is a Chrome trace, too
+    found = readers.chrome_trace(tmp_path / "trace").cat.tolist()
+    assert found == ["cpu_op", "cuda_runtime", "kernel", "gpu_memcpy", "gpu_memset", "Trace"]
+
+
+WHOLE = json.dumps({"traceEvents": EVENTS}).encode()
+PACKED = gzip.compress(WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (WHOLE[:-20], "t.json is cut off, or no JSON .*: let the profiler stop"),
+        (PACKED[:-20], "t.json is cut off, or no JSON .*: let the profiler stop"),
+        (PACKED[:30] + b"!!" + PACKED[32:], "t.json is cut off, or no JSON"),
+        (PACKED[:-8] + b"12345678", "t.json is cut off, or no JSON"),
+        (b"\xff\xfe\xfd", "t.json is cut off, or no JSON"),
+        (b"{}", "t.json holds 0 events, .* a trace of another tool or version"),
+        (
+            b'[{"ph": "X", "cat": "GPU", "name": "x", "ts": 1, "dur": 1}]',
+            r"holds 1 events, .* but \['GPU'\]: a trace of another tool or version",
+        ),
+    ],
+    ids=["json", "gz", "damaged", "checksum", "no text", "empty", "another tool"],
+)
+def test_what_is_no_trace_gets_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "t.json").write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        readers.chrome_trace(tmp_path / "t.json")
+
+
+def test_a_report_without_kernels_gets_a_sentence() -> None:
+    with sqlite3.connect(":memory:") as db:
+        db.execute("CREATE TABLE KERNELS (start)")
+        db.execute("CREATE TABLE NVTX_EVENTS (start)")
+        db.execute("INSERT INTO NVTX_EVENTS VALUES (1)")
+        readers.nsys_has(db, "NVTX_EVENTS")
+        for missing in ("KERNELS", "COPIES"):  # one empty, one not there
+            sentence = f"nothing in {missing}: .* in nsys profile -t .* has KERNELS, NVTX_EVENTS"
+            with pytest.raises(ValueError, match=sentence):
+                readers.nsys_has(db, "NVTX_EVENTS", missing)
+
+
 def test_folded_stacks_are_added_up() -> None:
     text = "main;work (a b.py:3) 4\nmain 1\nmain;work (a b.py:3) 2\n"
     assert readers.stacks(text) == {("main", "work (a b.py:3)"): 6, ("main",): 1}
@@ -229,3 +276,23 @@ def test_line_rows(tmp_path: Path) -> None:
     timings = {("script.py", 1, "f"): [(2, 7, 500)], ("<gone>", 1, "g"): [(9, 1, 2)]}
     rows = readers.line_rows(line_profiler.LineStats(timings, unit=1e-3), tmp_path)
     assert rows.to_numpy().tolist() == [["f", 2, 7, 0.5, "b = 2"], ["g", 9, 1, 0.002, ""]]
+
+
+def test_only_rows_of_equal_batch_size_are_set_side_by_side(tmp_path: Path) -> None:
+    head = "model,img_size,batch_size,samples_per_sec\n"
+    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+    before.write_text(head + "a,224,8,10.0\nb,224,8,20.0\nb,288,8,15.0\nc,224,8,1.0\nd,224,4,2.0\n")
+    after.write_text(
+        head + "d,224,4,3.0\nc,288,8,9.0\nb,288,8,30.0\nb,224,16,50.0\na,224,16,40.0\n"
+    )
+    columns = ["model", "img_size", "batch_size", "before", "after"]
+    table = readers.same_batch(before, after)
+    assert table.columns.tolist() == columns
+    assert table.values.tolist() == [["b", 288, 8, 15.0, 30.0], ["d", 224, 4, 2.0, 3.0]]
+    assert table.index.tolist() == [0, 1]
+    assert readers.same_batch(before, after, "d").values.tolist() == [["d", 224, 4, 2.0, 3.0]]
+    assert readers.same_batch(before, after, "b", "d").model.tolist() == ["b", "d"]
+    with pytest.raises(ValueError, match=r"a must .*batches of 8 and 16 came"):
+        readers.same_batch(before, after, "b", "a")
+    with pytest.raises(ValueError, match=r"c must .*, but no such rows came"):
+        readers.same_batch(before, after, "c")

@@ -1,6 +1,8 @@
+import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from helpers.terminal import terminal
@@ -37,3 +39,16 @@ def test_colours_are_asked_for_by_the_caller_only(
     monkeypatch.setenv("KEPT", "yes")
     get = "import os; print(*map(os.environ.get, ['FORCE_COLOR', 'CLICOLOR_FORCE', 'KEPT']))"
     assert terminal(f'python -c "{get}"', tmp_path, **given) == f"{shown} None yes\n"
+
+
+def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    (tmp_path / "start.py").write_text(
+        "import pathlib, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "pathlib.Path('pid').write_text(str(child.pid))\nchild.wait()\n"
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        terminal("python start.py", tmp_path, timeout=3)
+    child = int((tmp_path / "pid").read_text())
+    gone = not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie"
+    assert gone

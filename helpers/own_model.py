@@ -1,0 +1,181 @@
+"""A model of the reader's own: where it is found, whether it takes its example, its modules' parts.
+
+What cannot be measured is refused in one sentence: what came, what was expected, what to change.
+"""
+
+import importlib
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+DEVICES = "cpu|cuda"  # on which the report knows how to measure
+
+
+class Refused(ValueError):
+    """A model, an example or a name that must be changed; the message says how."""
+
+
+def load(name: str) -> tuple[nn.Module, object]:
+    """The model and the example that a function returns, by its name: ``package.module:function``.
+
+    The module is looked for in this folder, too.
+    """
+    module, _, function = name.partition(":")
+    if not re.fullmatch(r"[\w.]+:\w+", name):
+        came = repr(name) if name else "nothing"
+        raise Refused(
+            f"MODEL must be package.module:function, but {came} came: give the function that "
+            "returns your model and an example, as in MODEL=mine:build for build() in mine.py"
+        )
+    try:
+        build = getattr(importlib.import_module(module), function, None)
+    except Exception as error:
+        raise Refused(
+            f"{module} must be a module that can be imported, but {_said(error)} came: start in "
+            f"the folder that holds it (this is {Path.cwd()}), or put that folder on PYTHONPATH"
+        ) from error
+    if not callable(build):
+        raise Refused(
+            f"{module} must hold a function {function}, but there is none: define it, or give the "
+            "name of the one that returns your model and an example"
+        )
+    try:
+        built = build()
+    except Exception as error:
+        raise Refused(
+            f"{name} must be callable without arguments, but {_said(error)} came: wrap it in a "
+            "function of your own that takes none"
+        ) from error
+    if not isinstance(built, tuple) or len(built) != 2:
+        raise Refused(
+            f"{name} must return a model and an example, but {_a(built)} came: end it with "
+            "return model, example"
+        )
+    return built
+
+
+def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
+    """``args`` and ``kwargs`` of the call ``model(*args, **kwargs)``, tried once, in eval mode.
+
+    An ``example`` that is a tuple holds several arguments, a dict holds them by name, and all else
+    is the only one.
+    """
+    if not isinstance(model, nn.Module):
+        raise Refused(
+            f"model must be an nn.Module, but {_a(model)} came: put what you call with the example "
+            "into an nn.Module, and make one, as in model = MyModel()"
+        )
+    owned = {str(tensor.device) for tensor in (*model.parameters(), *model.buffers())}
+    given = {str(tensor.device) for tensor in tensors(example)}
+    if odd := [place for place in sorted(owned | given) if not re.match(DEVICES, place)]:
+        raise Refused(
+            f"model and example must be on the CPU or on a CUDA GPU, but a tensor on {odd[0]} "
+            'came: move both, as in model.to("cpu") and example.to("cpu")'
+        )
+    args = example if isinstance(example, tuple) else (example,)
+    args, kwargs = ((), example) if isinstance(example, dict) else (args, {})
+    try:
+        with torch.no_grad():
+            model.eval()(*args, **kwargs)
+    except Exception as error:
+        if len(owned | given) > 1:
+            raise Refused(
+                f"model and example must be on one device, but the model came on "
+                f"{' and '.join(sorted(owned)) or 'none'}, the example on "
+                f"{' and '.join(sorted(given)) or 'none'}, and {_said(error)}: move one of them "
+                "with .to(device)"
+            ) from error
+        raise Refused(
+            f"model must take the example, but {described(example)} came, and {_said(error)}: "
+            "change the example (a tuple is several arguments, a dict arguments by name)"
+        ) from error
+    return args, kwargs
+
+
+def by_module(
+    model: nn.Module, args: tuple, kwargs: dict, read: Callable[[], float]
+) -> pd.DataFrame:
+    """One call of the model, a row for each call of a module in it, in the order of their ends.
+
+    The index is the module's name, and from its second call on ``name (2)``. Columns: ``kind``, its
+    class; ``gives``, what it returned; ``leaf``, whether it has no modules in it; ``bytes`` of its
+    arguments, its result and its own parameters; ``own``, by how much ``read()`` rose while it ran,
+    without the modules that it called itself.
+    """
+    names = {module: name or "the model" for name, module in model.named_modules()}
+    rows: dict[str, dict] = {}
+    running, calls = [], Counter()
+
+    def before(module: nn.Module, args: tuple) -> None:
+        running.append([0, read()])  # first what rises in the modules that it will call
+
+    def after(module: nn.Module, args: tuple, kwargs: dict, output: object) -> None:
+        inside, start = running.pop()
+        rose = read() - start
+        if running:
+            running[-1][0] += rose
+        calls[module] += 1
+        nth = f" ({calls[module]})" if calls[module] > 1 else ""
+        touched = [*tensors([args, kwargs, output]), *module.parameters(recurse=False)]
+        rows[names[module] + nth] = {
+            "kind": type(module).__name__,
+            "gives": described(output),
+            "leaf": not any(module.children()),
+            "bytes": sum(tensor.nbytes for tensor in touched),
+            "own": rose - inside,
+        }
+
+    hooks = [module.register_forward_pre_hook(before) for module in names]
+    hooks += [module.register_forward_hook(after, with_kwargs=True) for module in names]
+    try:
+        model(*args, **kwargs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def home(model: nn.Module) -> tuple[str, torch.dtype]:
+    """The kind of device that the model is on, and the type that most of its parameters have.
+
+    "cpu" and float32 for a model without any.
+    """
+    numbers: Counter = Counter()
+    for parameter in model.parameters():
+        numbers[parameter.device.type, parameter.dtype] += parameter.numel()
+    return numbers.most_common(1)[0][0] if numbers else ("cpu", torch.float32)
+
+
+def tensors(value: object) -> list[Tensor]:
+    """The tensors in ``value``, however deep in tuples, lists and dicts."""
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def described(value: object) -> str:
+    """The shapes and types of the tensors in ``value``: ``(8, 3, 32, 32) float32``."""
+    found = [
+        f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+        for tensor in tensors(value)
+    ]
+    if len(found) > 3:
+        found[3:] = [f"and {len(found) - 3} more"]
+    return ", ".join(found) or _a(value)
+
+
+def _a(value: object) -> str:
+    """What ``value`` is: "the class SmallCNN", "a SmallCNN"."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"a {type(value).__name__}"
+
+
+def _said(error: Exception) -> str:
+    """The type and the first line of an error."""
+    lines = str(error).splitlines() or ["no message"]
+    return f"{type(error).__name__} ({lines[0].rstrip('.:')})"

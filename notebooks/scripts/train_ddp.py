@@ -1,0 +1,90 @@
+"""Train SmallCNN in several processes, a profiler in each. torchrun starts them:
+
+torchrun --standalone --nproc-per-node=2 scripts/train_ddp.py --out folder
+
+Each rank writes a trace of every case into the folder. With GPUs, each rank takes
+one. On many nodes: submit assets/jobs/slurm/train_ddp.sbatch.
+"""
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+from torch.profiler import profile, record_function
+
+from helpers import workloads
+
+# images a rank; megabytes a bucket of gradients; seconds that rank 1 is late
+CASES = {
+    "2 images": (2, 25, 0),
+    "64 images": (64, 25, 0),
+    "small buckets": (2, 0.02, 0),
+    "rank 1 late": (2, 25, 0.1),
+}
+STEPS = 5
+
+
+def run(
+    batch: int, bucket: float, late: float, device: torch.device, trace: Path
+) -> float:
+    """Profile some steps into a trace; return the sum of the final weights."""
+    torch.manual_seed(0)
+    model = workloads.SmallCNN().to(device)
+    # By default each forward pass would also send batch norm's statistics.
+    ranks = DistributedDataParallel(
+        model, bucket_cap_mb=bucket, forward_sync_buffers=False
+    )
+    optimiser = torch.optim.SGD(ranks.parameters(), lr=0.01)
+    # Each rank has images of its own.
+    data = workloads.synthetic_cifar(batch, seed=dist.get_rank())
+    images, labels = (tensor.to(device) for tensor in data)
+
+    def step() -> None:
+        with record_function("step"):
+            time.sleep(late * dist.get_rank())
+            F.cross_entropy(ranks(images), labels).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+
+    for _ in range(3):  # the first sorts the buckets anew
+        step()
+    with profile(record_shapes=True) as prof:
+        for _ in range(STEPS):
+            step()
+    prof.export_chrome_trace(str(trace))
+    return sum(p.double().sum().item() for p in model.parameters())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description="Train SmallCNN, a profiler in each rank."
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for the traces"
+    )
+    folder = parser.parse_args().out
+    folder.mkdir(parents=True, exist_ok=True)
+    gpu = torch.cuda.is_available()
+    local = int(os.environ["LOCAL_RANK"])  # this process's number on its node
+    device = torch.device("cuda", local) if gpu else torch.device("cpu")
+    if gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if gpu else "gloo")
+    rank = dist.get_rank()
+    traces = {name: folder / f"{name}, rank {rank}.json" for name in CASES}
+    weights = {
+        name: run(*CASES[name], device, trace) for name, trace in traces.items()
+    }
+    said = {"rank": rank, "threads": torch.get_num_threads(), "weights": weights}
+    (folder / f"{rank}.json").write_text(json.dumps(said), encoding="utf-8")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""``make lab`` and ``make teach``: the reader's own copy of the course, in JupyterLab.
+
+    python -m tools.lab [--teach] [--fresh NN] [JUPYTERLAB'S OPTIONS]
+
+``work/`` is a student's, ``teach/`` an instructor's. A later call adds what is new and brings what
+the reader never changed up to date; what the reader changed stays. ``--fresh 04`` starts lesson 04
+again, and keeps the old one under another name.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from helpers.checks import LEDGER
+from tools import notebooks
+
+INTRODUCES = re.compile(r"-(text|own|how|hook)$")  # ids of the cells that lead to the next one
+ANSWERS = re.compile(r"(So |Answer )?\([a-e]\)")
+NOTES = "<details><summary>Instructor notes</summary>"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.lab", allow_abbrev=False)
+    parser.add_argument("--teach", action="store_true", help="an instructor's copy, in teach/")
+    parser.add_argument("--fresh", default="", help="the lesson to start again, such as 04")
+    options, jupyter = parser.parse_known_args(arguments)
+    folder = notebooks.ROOT / ("teach" if options.teach else "work")
+    try:
+        for line in hand_out(folder, options.teach, options.fresh):
+            print(line)
+    except OSError as error:
+        print(f"The reader's copy cannot be written to {folder} ({error.strerror}): copy the "
+              "course to a folder of your own, and call this there.", file=sys.stderr)  # fmt: skip
+        return 1
+    except LookupError as error:
+        print(error.args[0], file=sys.stderr)
+        return 1
+    first = f"{folder.name}/00_start_here.ipynb"
+    # Rooted in the course, because lessons show figures that lie outside of the reader's folder.
+    root = f"--ServerApp.root_dir={notebooks.ROOT}"
+    start = [sys.executable, "-m", "jupyterlab", first, root, *jupyter]
+    return subprocess.call(start, cwd=notebooks.ROOT)
+
+
+def hand_out(folder: Path, teach: bool = False, fresh: str = "") -> Iterator[str]:
+    """Bring the copy in ``folder`` up to date; yield a line for each thing worth saying."""
+    folder.mkdir(exist_ok=True)
+    ledger = folder / LEDGER
+    handed = json.loads(ledger.read_text(encoding="utf-8")) if ledger.exists() else {}
+    course = dict(contents(teach))
+    again = {name for name in course if fresh and re.match(rf"{re.escape(fresh)}(_|\.|$)", name)}
+    if fresh and not again:
+        there = ", ".join(sorted(name[:2] for name in course if name[:2].isdigit()))
+        raise LookupError(f"There is no lesson {fresh!r} to start again: give one of {there}.")
+    for name, content in course.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name in again and path.exists():
+            yield f"{path.name} starts again; yours is kept as {put_aside(path).name}"
+        new, there = digest(content), path.exists() and digest(path.read_bytes())
+        if not there or there == handed.get(name):
+            if there != new:
+                path.write_bytes(content)
+            handed[name] = new
+        elif new not in (there, handed.get(name)):
+            yield f"{name} is newer in the course; yours stays (--fresh starts it again)"
+    ledger.write_text(json.dumps(handed, indent=1), encoding="utf-8")
+
+
+def contents(teach: bool) -> Iterator[tuple[str, bytes]]:
+    """(name in the copy, content) of everything that a reader is handed."""
+    for path in sorted(notebooks.NOTEBOOKS.rglob("*")):
+        name = path.relative_to(notebooks.NOTEBOOKS)
+        inside = name.parts[0]
+        if not path.is_file() or {"__pycache__", ".ipynb_checkpoints"} & set(name.parts):
+            continue
+        if path.suffix == ".ipynb" and len(name.parts) == 1:
+            copy = readers(notebooks.read(path), teach)
+            yield name.as_posix(), notebooks.as_text(copy).encode()
+        elif inside in ("scripts", "exercises"):
+            yield name.as_posix(), path.read_bytes()
+
+
+def readers(lesson: NotebookNode, teach: bool) -> NotebookNode:
+    """``lesson`` without outputs, and with each answer folded until it is wanted."""
+    copy = notebooks.canonical(lesson)
+    asked = answered = False
+    for cell in copy.cells:
+        if cell.cell_type == "code":
+            cell.execution_count, cell.outputs, answered = None, [], asked
+            continue
+        if cell.source.startswith(NOTES):
+            if teach:
+                cell.source = cell.source.replace("<details>", "<details open>", 1)
+            continue
+        if cell.source.startswith("## "):
+            asked = answered = False
+        answered = answered or (asked and cell.id.endswith("-read"))
+        answer, question, options = cell.source.partition("**Predict.**")
+        leads_on = INTRODUCES.search(cell.id) and not ANSWERS.match(answer)
+        if answer.startswith("**Read.**") or (answer and answered and not leads_on):
+            answer = folded(answer.strip()) + ("\n\n" if question else "")
+            cell.source = answer + question + options
+        if question:
+            asked, answered = True, False
+    return copy
+
+
+def folded(source: str) -> str:
+    """``source`` behind a line to click on: its first words where they are bold, or *Read*."""
+    title = re.match(r"\*\*(.+?)\.?\*\*\s*", source)
+    rest = source[title.end() :] if title else source
+    # The empty lines make JupyterLab read what is between them as Markdown.
+    return f"<details><summary>{title[1] if title else 'Read'}</summary>\n\n{rest}\n\n</details>"
+
+
+def put_aside(path: Path) -> Path:
+    free = (path.with_name(f"{path.stem}.before-{n}{path.suffix}") for n in count(1))
+    return path.rename(next(name for name in free if not name.exists()))
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
