@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from helpers import workloads
 
-BATCH = 4
+BATCH = 3
 MEAN, DEVIATION = (0.5, 0.5, 0.5), (0.2, 0.2, 0.2)
 DTYPE = torch.float64  # as NumPy has it
 LAYOUT = torch.contiguous_format
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument(
         "--epochs", type=int, default=2, help="how many (default: 2)"
     )
-    train(*pictures(16), parser.parse_args().epochs)
+    train(*pictures(12), parser.parse_args().epochs)
 
 
 if __name__ == "__main__":
