@@ -39,7 +39,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 lock: $(READY)
-	cat requirements.txt requirements-make.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	cat requirements.txt requirements-make.txt requirements-grade.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --no-annotate --no-header - -o constraints.txt
 
 $(READY): requirements.txt constraints.txt pyproject.toml

@@ -28,6 +28,9 @@ CELL_TIMEOUT = 120
 # The real nsys, for the tests that want it: found before the kernels' variable hides it.
 INSTALLED_NSYS = shutil.which(os.environ.get("NSYS") or "nsys")
 
+# What a cell's metadata keep: for slides, for tests, for grading.
+KEPT = ("nbgrader", "slideshow", "tags")
+
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -61,7 +64,7 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
     clean.metadata = nbformat.from_dict(METADATA)
     clean.nbformat, clean.nbformat_minor = 4, 5
     for cell in clean.cells:
-        kept = {key: cell.metadata[key] for key in ("slideshow", "tags") if cell.metadata.get(key)}
+        kept = {key: cell.metadata[key] for key in KEPT if cell.metadata.get(key)}
         cell.metadata = nbformat.from_dict(kept)
         if cell.cell_type == "code":
             cell.outputs = coalesce_streams(cell.outputs)

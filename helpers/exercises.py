@@ -1,0 +1,160 @@
+"""What the exercises stand on: inputs that vary with the student, and checks that say what came.
+
+A check asks with ``expect``: it prints one line when the answer is right, and raises a sentence
+when it is not. What a check hands to a student's function, and what it gets back, is data: numbers,
+strings, lists, dictionaries, tensors, or one of the small classes at the end of this module.
+"""
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from helpers import _input, units
+
+RECORDINGS = Path(__file__).resolve().parent.parent / "assets" / "recordings"
+
+
+def draw(student: str, task: str) -> random.Random:
+    """Random numbers that are the same for each run of this student's task, and for no other's.
+
+    >>> draw("ada", "03, a block").randint(1, 6) == draw("ada", "03, a block").randint(1, 6)
+    True
+    """
+    if not isinstance(student, str) or not student.strip():
+        raise ValueError(f"student must be your id, such as 'ada', but {student!r} came: "
+                         "write it into the first cell, and run that again")  # fmt: skip
+    seed = hashlib.sha256(f"{student.strip()}\n{task}".encode()).digest()
+    return random.Random(int.from_bytes(seed[:8], "big"))
+
+
+def expect(what: str, came: object, expected: object, within: float = 0.0) -> None:
+    """Print that ``what`` is right, or raise an AssertionError that says what came.
+
+    ``within`` is the share by which a number, or each number in a list, a dictionary or a tensor,
+    may differ from what was expected. Lists and tuples are alike; a whole number may come as a
+    float; True is not 1.
+    """
+    if came is ...:
+        raise AssertionError(f"{what}: not answered yet")
+    if not _same(_plain(came), _plain(expected), _input.not_negative("within", within)):
+        near = f", within {within:.0%}" if within else ""
+        raise AssertionError(f"{what}: expected {_shown(expected)}{near}, but {_shown(came)} came")
+    print(f"✓ {what}")
+
+
+def one_of(what: str, came: object, options: str) -> None:
+    """Print that a choice was made among ``options``, such as "abcd", or raise a sentence."""
+    if not isinstance(came, str) or len(came) != 1 or came not in options:
+        listed = ", ".join(f'"{option}"' for option in options)
+        raise AssertionError(f"{what}: expected one of {listed}, but {_shown(came)} came")
+    print(f"✓ {what}: {came} was chosen")
+
+
+def faster(
+    what: str,
+    mine: Callable,
+    theirs: Callable,
+    inputs: Sequence[tuple],
+    at_least: float = 2.0,
+    within: float = 1e-4,
+) -> None:
+    """Print that ``mine`` gives what ``theirs`` gives, and is ``at_least`` times as fast.
+
+    Each of the ``inputs``, the arguments of one call, is given to both, in random order; the first
+    is a warm-up. What counts is the median of the ratios. The results must be small, because
+    fetching them is timed too, and a call of ``theirs`` should take 0.1 s or more.
+    """
+    ratios = []
+    for number, arguments in enumerate(inputs):
+        # A grader's stand-in for a student's function first brings the arguments to where it runs.
+        bring = getattr(mine, "prepared", partial(partial, mine))
+        calls = {"mine": bring(*arguments), "theirs": partial(theirs, *arguments)}
+        results, seconds = {}, {}
+        for name in random.sample(sorted(calls), 2):
+            start = time.perf_counter()
+            results[name] = calls[name]()
+            seconds[name] = time.perf_counter() - start
+        if not _same(_plain(results["mine"]), _plain(results["theirs"]), within):
+            raise AssertionError(
+                f"{what}: a different result, so its speed does not count: expected "
+                f"{_shown(results['theirs'])}, but {_shown(results['mine'])} came"
+            )
+        ratios += [seconds["theirs"] / seconds["mine"]] * (number > 0)
+    ratio = median(ratios)
+    if ratio < at_least:
+        raise AssertionError(f"{what}: expected at least {at_least:g} times as fast, "
+                             f"but {units.ratio(ratio)} came")  # fmt: skip
+    print(f"✓ {what}: the same result, {units.ratio(ratio)} as fast")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Tensor):
+        return value.detach().cpu()
+    if isinstance(value, tuple):
+        return list(value)
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+
+
+def _same(came: object, expected: object, within: float) -> bool:
+    came, expected = _plain(came), _plain(expected)
+    if isinstance(expected, bool) or isinstance(came, bool) or expected is None:
+        return type(came) is type(expected) and came == expected
+    if isinstance(expected, Real):
+        return isinstance(came, Real) and abs(came - expected) <= within * abs(expected)
+    if isinstance(expected, Tensor):
+        if not isinstance(came, Tensor) or came.shape != expected.shape:
+            return False
+        if not (came.is_floating_point() or expected.is_floating_point()):
+            return torch.equal(came, expected)
+        worst = within * expected.double().abs().max().item() if expected.numel() else 0.0
+        return torch.allclose(came.double(), expected.double(), rtol=0, atol=worst)
+    if isinstance(expected, list):
+        return (
+            isinstance(came, list)
+            and len(came) == len(expected)
+            and all(_same(*pair, within) for pair in zip(came, expected, strict=True))
+        )
+    if isinstance(expected, dict):
+        return (
+            isinstance(came, dict)
+            and came.keys() == expected.keys()
+            and all(_same(came[key], expected[key], within) for key in expected)
+        )
+    return type(came) is type(expected) and came == expected
+
+
+def _shown(value: object) -> str:
+    if value is ...:
+        return "..."
+    if isinstance(value, Tensor) and value.numel() > 6:
+        return f"a tensor of shape {tuple(value.shape)}, sum {value.double().sum():.6g}"
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return f"{int(value):,}"
+    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 160 else f"{text[:160]}…"
+
+
+# What a check may hand to a student's function besides plain data.
+
+
+@dataclass
+class Work:
+    """A function to be timed: its n-th call takes ``seconds[n]``, further ones as the last."""
+
+    seconds: list[float]
+    calls: int = 0
+
+    def __call__(self) -> int:
+        """Take the time, and return the number of calls so far."""
+        time.sleep(self.seconds[min(self.calls, len(self.seconds) - 1)])
+        self.calls += 1
+        return self.calls

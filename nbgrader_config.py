@@ -1,0 +1,37 @@
+"""nbgrader on this course: ``nbgrader generate_assignment 03_macs_and_flops``, ``autograde``.
+
+``make refresh`` and ``make grade`` read the same settings.
+"""
+
+from nbconvert.preprocessors import TagRemovePreprocessor
+from nbgrader import preprocessors as steps
+
+c = get_config()  # noqa: F821  (nbgrader puts it there)
+
+c.CourseDirectory.course_id = "measure-pytorch"
+c.CourseDirectory.source_directory = "notebooks/solutions"
+c.CourseDirectory.release_directory = "notebooks/exercises"
+c.CourseDirectory.db_url = "sqlite:///gradebook.db"
+
+c.ClearSolutions.code_stub = {"python": "...  # your answer"}
+c.ClearSolutions.text_stub = "*Your answer*"
+
+# The wrong answers that the checks are tested with stay here; then nbgrader's own steps.
+c.TagRemovePreprocessor.enabled = True
+c.TagRemovePreprocessor.remove_cell_tags = {"wrong"}
+c.GenerateAssignment.preprocessors = [
+    TagRemovePreprocessor,
+    steps.LockCells,
+    steps.ClearSolutions,
+    steps.ClearOutput,
+    steps.CheckCellMetadata,
+    steps.ComputeChecksums,
+    steps.SaveCells,
+    steps.ClearHiddenTests,
+    steps.ClearMarkScheme,
+    steps.ComputeChecksums,
+    steps.CheckCellMetadata,
+]
+
+c.ExecutePreprocessor.timeout = 120
+c.OverwriteCells.add_missing_cells = True  # a check that was deleted counts as failed

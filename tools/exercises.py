@@ -1,0 +1,247 @@
+"""The exercise sets: what their cells are, how they are released, how a set grades an answer.
+
+    python -m tools.exercises try SET [TASK ...]     the solution, the blank and each wrong answer
+    python -m tools.exercises release [SET ...]      notebooks/solutions to notebooks/exercises
+
+A set is written once, in notebooks/solutions/NN_name/NN_name.ipynb, in nbgrader's source format.
+Every cell has a grade_id, TASK-WHAT; what it is follows from its nbgrader metadata and its name:
+
+    student          the student's id                             (solution, not graded)
+    setup, …-given   imports, inputs drawn for this student       (locked)
+    …-answer         what the student writes                      (solution)
+    …-check          the checks, graded; may use what set-up and its own task's givens define,
+                     and the names that the answer binds
+    …-wrong-1, …     raw cells, tagged "wrong": another content for the answer's last cell; first
+                     "# wrong: why", then perhaps "# fails: CHECK", if not all of the task's do
+"""
+
+import ast
+import contextlib
+import io
+import linecache
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from tools import notebooks
+from tools.values import pack, unpack
+
+SOLUTIONS = notebooks.NOTEBOOKS / "solutions"
+EXERCISES = notebooks.NOTEBOOKS / "exercises"
+STUDENTS = ("ada", "grace", "Zoë-7")  # for whom every solution must score full
+STUB = "...  # your answer"
+
+
+class Set:
+    """One notebook of exercises, its cells by what they are."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.notebook = path, notebooks.read(path)
+        self.code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+        self.wrong = [
+            cell for cell in self.notebook.cells if "wrong" in cell.metadata.get("tags", [])
+        ]
+
+    def of(self, task: str = "", what: str = "") -> list[NotebookNode]:
+        """The code cells of a task, in order; those of one kind, such as "check"."""
+        return [
+            cell
+            for cell in self.code
+            if parts(cell.id)[0] == task and what in ("", parts(cell.id)[1])
+        ]
+
+    @property
+    def tasks(self) -> list[str]:
+        return list(
+            dict.fromkeys(parts(cell.id)[0] for cell in self.code if parts(cell.id)[1] == "check")
+        )
+
+    def points(self) -> dict[str, float]:
+        """The points of each check."""
+        checks = [cell for task in self.tasks for cell in self.of(task, "check")]
+        return {cell.id: cell.metadata.nbgrader.points for cell in checks}
+
+
+def parts(name: str) -> tuple[str, str]:
+    """A cell's id as (task, what): "count-check-2" is ("count", "check")."""
+    if name in ("student", "setup"):
+        return "", name
+    for what in ("given", "answer", "check", "wrong", "text"):
+        task, found, rest = name.rpartition(f"-{what}")
+        if found and (not rest or rest[1:].isdigit()):
+            return task, what
+    raise ValueError(f"a cell is called {name!r}; expected TASK-given, -answer, -check or -wrong-1")
+
+
+def names(cells: list[NotebookNode]) -> set[str]:
+    """What ``cells`` bind at their top level."""
+    bound = set()
+    for cell in cells:
+        for node in ast.walk(_top(ast.parse(cell.source))):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                bound.add(node.id)
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                bound.add(node.name)
+            elif isinstance(node, ast.alias):
+                bound.add((node.asname or node.name).partition(".")[0])
+    return bound
+
+
+def _top(module: ast.Module) -> ast.Module:
+    """``module`` without what functions and classes hold."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            node.body, node.args = [], ast.arguments([], [], None, [], [], None, [])
+        elif isinstance(
+            node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+        ):
+            for field in ("args", "body", "elt", "key", "value", "generators"):
+                if hasattr(node, field):
+                    setattr(node, field, [] if field == "generators" else ast.Constant(0))
+    return module
+
+
+def blank(cell: NotebookNode) -> str:
+    """The answer's cell as a student finds it."""
+    lines, inside = [], False
+    for line in cell.source.splitlines():
+        if "BEGIN SOLUTION" in line:
+            lines.append(line[: len(line) - len(line.lstrip())] + STUB)
+        inside = inside or "BEGIN SOLUTION" in line
+        if not inside:
+            lines.append(line)
+        inside = inside and "END SOLUTION" not in line
+    return "\n".join(lines)
+
+
+def grade(
+    which: Set, task: str, student: str, answers: dict[str, str] | None = None
+) -> dict[str, str]:
+    """Each check of ``task`` to "" where it passed, else to what it said.
+
+    ``answers`` gives other sources for answer cells. The student's cells run in one namespace, the
+    checks in another, which sees the student's names as data, or as functions that take and give
+    data: what the grader does between two processes.
+    """
+    theirs, ours = ({"__name__": "__main__"} for _ in range(2))
+    given = [*which.of("", "setup"), *which.of(task, "given")]
+    answer = which.of(task, "answer")
+    with contextlib.redirect_stdout(io.StringIO()):
+        for namespace in (theirs, ours):
+            namespace["student"] = student
+            for cell in given:
+                _run(cell.source, namespace)
+        failed = ""
+        for cell in answer:
+            try:
+                _run((answers or {}).get(cell.id, cell.source), theirs)
+            except Exception as error:  # the checks say what is missing
+                failed = f" (its cell failed: {type(error).__name__}: {error})"
+        for name in names(answer) & theirs.keys():
+            value = theirs[name]
+            ours[name] = through_data(value) if callable(value) else unpack(pack(value))
+        said = {}
+        for cell in which.of(task, "check"):
+            try:
+                _run(cell.source, ours)
+                said[cell.id] = ""
+            except Exception as error:
+                said[cell.id] = f"{type(error).__name__}: {error}{failed}"
+    return said
+
+
+def through_data(function: Callable) -> Callable:
+    """``function`` as a grader sees it: what goes in and out is data."""
+
+    def call(*arguments: object) -> object:
+        copies = [unpack(pack(argument)) for argument in arguments]
+        return unpack(pack(function(*copies)))
+
+    return call
+
+
+_NUMBERS = count(1)
+
+
+def _run(source: str, namespace: dict) -> None:
+    name = f"<cell {next(_NUMBERS)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    exec(compile(source, name, "exec"), namespace)
+
+
+def trials(which: Set) -> Iterator[tuple[str, str, str, dict[str, str], set[str]]]:
+    """(task, what was tried, student, what each check said, the checks that must have failed)."""
+    for task in which.tasks:
+        checks = {cell.id for cell in which.of(task, "check")}
+        for student in STUDENTS:
+            yield task, "the solution", student, grade(which, task, student), set()
+        answer = which.of(task, "answer")
+        empty = {cell.id: blank(cell) for cell in answer}
+        yield task, "the blank", STUDENTS[0], grade(which, task, STUDENTS[0], empty), checks
+        for cell in which.wrong:
+            if parts(cell.id)[0] == task:
+                fails = [
+                    line.removeprefix("# fails:").split()
+                    for line in cell.source.splitlines()
+                    if line.startswith("# fails:")
+                ]
+                said = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source})
+                yield task, cell.id, STUDENTS[1], said, set(*fails) if fails else checks
+
+
+def release(source: Path) -> str:
+    """The exercises' file that nbgrader makes of the solutions' at ``source``."""
+    from nbgrader.preprocessors import SaveCells  # only makers and graders have it
+    from traitlets.config import Config
+
+    config = Config()
+    text = (notebooks.ROOT / "nbgrader_config.py").read_text(encoding="utf-8")
+    exec(compile(text, "nbgrader_config.py", "exec"), {"get_config": lambda: config})
+    made, resources = notebooks.canonical(notebooks.read(source)), {}
+    for step in config.GenerateAssignment.preprocessors:
+        if step is not SaveCells:  # that one needs a database, and changes nothing
+            made, resources = step(config=config, parent=None)(made, resources)
+    made.metadata = nbformat.from_dict(notebooks.METADATA)
+    return notebooks.as_text(made)
+
+
+def main(arguments: list[str]) -> int:
+    command, *words = arguments or [""]
+    if command == "release":
+        for source in [solution(word) for word in words] or all_sets():
+            target = EXERCISES / source.parent.name / source.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(release(source), encoding="utf-8", newline="\n")
+            print(f"{target.relative_to(notebooks.ROOT)} released")
+        return 0
+    if command == "try" and words:
+        which, wanted, bad = Set(solution(words[0])), words[1:], 0
+        for task, tried, student, said, must in trials(which):
+            if wanted and task not in wanted:
+                continue
+            failed = {check for check, words in said.items() if words}
+            bad += failed != must
+            print("ok " if failed == must else "BAD", task, tried, student)
+            for check, sentence in said.items():
+                print(f"      {check}: {sentence or 'passed'}")
+        return 1 if bad else 0
+    print(__doc__)
+    return 2
+
+
+def solution(word: str) -> Path:
+    """The set that ``word`` names: a path, or 03, or 03_macs_and_flops."""
+    found = [path for path in all_sets() if path.stem == word or path.stem.startswith(f"{word}_")]
+    return found[0] if found else Path(word)
+
+
+def all_sets() -> list[Path]:
+    return sorted(path for path in SOLUTIONS.glob("*/*.ipynb") if path.stem == path.parent.name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
