@@ -167,7 +167,7 @@ def _lines_shown(output: NotebookNode) -> int:
 
 def a_lesson_fits_its_class(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """What is done in class takes 38 minutes to read and predict, and states 1.3 times that."""
-    if not re.match(r"\d\d_", path.name):
+    if not _number(path):
         return
     in_class, at_home = minutes(notebook)
     if in_class > MOST_MINUTES:
@@ -259,7 +259,7 @@ def notes_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
 
 def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Title with number and question; sections that predict and check; a recap; At home."""
-    number = re.match(r"(\d\d)_", path.name)
+    number = _number(path)
     if not number:
         return
     cells = [cell for cell in notebook.cells if cell.cell_type != "raw"]
@@ -289,6 +289,11 @@ def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str
         for part in ("**Predict.**", "**Read.**", "claim("):
             if part not in text:
                 yield f"section {title!r} has no {part}"
+
+
+def _number(path: Path) -> re.Match | None:
+    """A lesson's number, as [1]; none for the exercises, which have its name."""
+    return None if "solutions" in path.parts else re.match(r"(\d\d)_", path.name)
 
 
 def _code(notebook: NotebookNode) -> list[NotebookNode]:
