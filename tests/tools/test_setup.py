@@ -265,6 +265,16 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     assert list(rules.dead_links(readme.read_text(encoding="utf-8"), readme, set())) == []
 
 
+def test_what_contributors_are_told_of_is_there() -> None:
+    said = re.findall(r"`([^`]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    names = {rule.__name__ for rule in rules.ALL}
+    assert {word for word in said if re.fullmatch(r"\w*_\w*_\w+", word)} <= names
+    paths = [word for word in said if re.search(r"/|\.(py|txt)$", word) and "NN" not in word]
+    assert len(paths) > 8
+    missing = [word for word in paths if " " not in word and not (ROOT / word).exists()]
+    assert set(missing) <= {"notebooks/exercises/"}
+
+
 @pytest.mark.parametrize(
     ("system", "processor", "expected"),
     [("Linux", "x86_64", "strict"), ("Linux", "aarch64", "lax"), ("Darwin", "arm64", "lax")],
