@@ -97,11 +97,12 @@ def faster(
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Tensor):
-        return value.detach().cpu()
+    """Tuples as lists, numpy's numbers and tensors of one number without axes as Python's."""
     if isinstance(value, tuple):
         return list(value)
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+    if getattr(value, "ndim", 1) == 0:
+        return value.item()
+    return value.detach().cpu() if isinstance(value, Tensor) else value
 
 
 def _same(came: object, expected: object, within: float) -> bool:
