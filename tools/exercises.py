@@ -143,7 +143,10 @@ def grade(
                 failed = f" (its cell failed: {type(error).__name__}: {error})"
         for name in names(answer) & theirs.keys():
             value = theirs[name]
-            ours[name] = through_data(value) if callable(value) else unpack(pack(value))
+            try:
+                ours[name] = through_data(value) if callable(value) else unpack(pack(value))
+            except ValueError as error:
+                failed += f" ({name} is not data: {error})"
         said = {}
         for cell in which.of(task, "check"):
             try:
