@@ -19,6 +19,7 @@ import ast
 import contextlib
 import io
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -68,8 +69,8 @@ class Set:
 
 def parts(name: str) -> tuple[str, str]:
     """A cell's id as (task, what): "count-check-2" is ("count", "check")."""
-    if name in ("student", "setup"):
-        return "", name
+    if name == "student" or re.fullmatch(r"setup(-\d+)?", name):
+        return "", name.partition("-")[0]
     for what in ("given", "answer", "check", "wrong", "text"):
         task, found, rest = name.rpartition(f"-{what}")
         if found and (not rest or rest[1:].isdigit()):
