@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -91,7 +91,9 @@ def found(
 ) -> Iterator[marking.Job]:
     """A job for each student and each lesson that someone handed in."""
     part, _, parts = options.shard.partition("/")
-    sets = sorted(path for path in options.sets.resolve().glob("*/*.ipynb") if path.stem == path.parent.name)
+    sets = sorted(
+        path for path in options.sets.resolve().glob("*/*.ipynb") if path.stem == path.parent.name
+    )
     if options.lesson:
         sets = [path for path in sets if any(path.stem.startswith(one) for one in options.lesson)]
     students = []
@@ -126,9 +128,8 @@ def handed_in(student: Path, lesson: str) -> tuple[Path, ...]:
 
 def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
     """Grade what is new, each in a process of its own; return whether it was stopped."""
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    context.set_forkserver_preload(["tools.grading.marking", "tools.grading.summary"])
+    # On Linux a worker starts with all that is imported here, and torch has computed nothing yet.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     marks = summary.marks_by_hand(out)
     todo = [job for job in jobs if not fresh(job, out, marks, late)]
     if len(todo) < len(jobs):
@@ -149,7 +150,9 @@ def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
                 done += 1
                 if process.exitcode:
                     why = f"grading it ended by force ({process.exitcode}): too large or too slow"
-                    store(job, out, *marking.nothing(job, why), marks, late[job.student, job.lesson])
+                    store(
+                        job, out, *marking.nothing(job, why), marks, late[job.student, job.lesson]
+                    )
                 one = result_of(job, out)
                 points = sum(row["points"] for row in one["rows"].values())
                 of = sum(row["of"] for row in one["rows"].values())
@@ -228,7 +231,7 @@ def lateness(job: marking.Job, due: datetime | None) -> str:
     if due is None or len(job.files) != 1:
         return ""
     try:
-        came = datetime.fromtimestamp(job.files[0].lstat().st_mtime, timezone.utc)
+        came = datetime.fromtimestamp(job.files[0].lstat().st_mtime, UTC)
         stamp = job.files[0].with_name("timestamp.txt")
         if stamp.is_file() and not stamp.is_symlink():
             came = utc(summary.utils.parse_utc(stamp.read_text()[:100].strip()))
@@ -241,7 +244,7 @@ def lateness(job: marking.Job, due: datetime | None) -> str:
 
 
 def utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=timezone.utc)
+    return moment.replace(tzinfo=UTC)
 
 
 def merge(parts: list[Path], out: Path) -> None:

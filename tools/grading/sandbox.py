@@ -90,7 +90,7 @@ def shut_in(folder: Path, limits: Limits, words: list[str]) -> list[str]:
     root, owner = notebooks.ROOT, kernels_user()
     course = [root / name for name in ("helpers", "tools", "assets", "notebooks/scripts")]
     seen = [*SYSTEM, *limits.see, *course, sys.base_prefix, sys.prefix]
-    seen = [Path(os.path.abspath(path)) for path in seen if Path(path).exists()]
+    seen = [Path(path).absolute() for path in seen if Path(path).exists()]
     # As root, bubblewrap needs no user namespace, and its processes get a user of their own,
     # because the kernel never limits the processes of root.
     spaces = [f"--unshare-{kind}" for kind in ("pid", "net", "ipc", "uts", "cgroup-try")]
@@ -177,12 +177,12 @@ class Kernel:
         socket.connect(f"ipc://{self.connection['ip']}-{self.connection[port]}")
         return socket
 
-    def run(self, source: str) -> tuple[str, tuple[str, str] | None]:
+    def run(self, source: str, seconds: float) -> tuple[str, tuple[str, str] | None]:
         """What a cell printed, cut, and the (name, text) of its error."""
         content = {"code": source, "silent": False, "store_history": True}
         content |= {"user_expressions": {}, "allow_stdin": False, "stop_on_error": False}
         printed: list[str] = []
-        reply = self._request("execute_request", content, self.limits.cell, "", printed)
+        reply = self._request("execute_request", content, seconds, "", printed)
         text = "".join(printed)
         if len(text) > SHOWN:
             text = text[:SHOWN] + "\n… (cut here)\n"
