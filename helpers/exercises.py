@@ -97,11 +97,12 @@ def faster(
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Tensor):
-        return value.detach().cpu()
+    """Tuples as lists, numpy's numbers and tensors of one number without axes as Python's."""
     if isinstance(value, tuple):
         return list(value)
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+    if getattr(value, "ndim", 1) == 0:
+        return value.item()
+    return value.detach().cpu() if isinstance(value, Tensor) else value
 
 
 def _same(came: object, expected: object, within: float) -> bool:
@@ -158,3 +159,32 @@ class Work:
         time.sleep(self.seconds[min(self.calls, len(self.seconds) - 1)])
         self.calls += 1
         return self.calls
+
+
+@dataclass
+class Device:
+    """A pretended GPU. Its n-th call asks for ``seconds[n]`` of work, further ones as the last.
+
+    A call returns at once; ``synchronize`` returns when all is done. ``waiting`` seconds of
+    somebody else's work stand in the queue before the first call.
+    """
+
+    seconds: list[float]
+    waiting: float = 0.0
+    calls: int = 0
+    free: float = 0.0  # when all is done, on the clock of time.perf_counter
+
+    def __call__(self) -> int:
+        """Ask for one piece of work, and return the number of calls so far."""
+        begins = max(self._all_done(), time.perf_counter())
+        self.free = begins + self.seconds[min(self.calls, len(self.seconds) - 1)]
+        self.calls += 1
+        return self.calls
+
+    def synchronize(self) -> None:
+        """Wait until all that was asked for is done."""
+        time.sleep(max(0.0, self._all_done() - time.perf_counter()))
+
+    def _all_done(self) -> float:
+        self.free = self.free or time.perf_counter() + self.waiting
+        return self.free

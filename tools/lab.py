@@ -56,7 +56,7 @@ def hand_out(folder: Path, teach: bool = False, fresh: str = "") -> Iterator[str
     ledger = folder / LEDGER
     handed = json.loads(ledger.read_text(encoding="utf-8")) if ledger.exists() else {}
     course = dict(contents(teach))
-    again = {name for name in course if fresh and re.match(rf"{re.escape(fresh)}(_|\.|$)", name)}
+    again = {name for name in course if fresh and re.match(rf"{re.escape(fresh)}(_|\.|/|$)", name)}
     if fresh and not again:
         there = ", ".join(sorted(name[:2] for name in course if name[:2].isdigit()))
         raise LookupError(f"There is no lesson {fresh!r} to start again: give one of {there}.")

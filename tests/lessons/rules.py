@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 from tools import notebooks, recording
 
 LONGEST_CELL, WIDEST_LINE, TALLEST_OUTPUT = 25, 84, 32
+LONGEST_OF_A_TASK = 48  # what an exercise gives is a program, and a check asks for several things
 MOST_MINUTES, MOST_AT_HOME = 38, 15
 IGNORED = "nbval-ignore-output"
 LESSONS = {
@@ -141,10 +142,11 @@ def outputs_name_no_machine(notebook: NotebookNode, path: Path) -> Iterator[str]
 
 
 def cells_are_short(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    longest = LONGEST_OF_A_TASK if "solutions" in path.parts else LONGEST_CELL
     for cell in _code(notebook):
         lines = cell.source.splitlines()
-        if len(lines) > LONGEST_CELL:
-            yield f"{cell.id}: {len(lines)} lines; {LONGEST_CELL} at most"
+        if len(lines) > longest:
+            yield f"{cell.id}: {len(lines)} lines; {longest} at most"
         if (widest := max(map(len, lines), default=0)) > WIDEST_LINE:
             yield f"{cell.id}: a line of {widest} columns; {WIDEST_LINE} at most"
 
@@ -167,7 +169,7 @@ def _lines_shown(output: NotebookNode) -> int:
 
 def a_lesson_fits_its_class(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """What is done in class takes 38 minutes to read and predict, and states 1.3 times that."""
-    if not re.match(r"\d\d_", path.name):
+    if not _number(path):
         return
     in_class, at_home = minutes(notebook)
     if in_class > MOST_MINUTES:
@@ -211,11 +213,13 @@ def a_prediction_is_measured_before_it_is_read(notebook: NotebookNode, path: Pat
 def lessons_are_named(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """A number says nothing: "lesson 02, cProfile", or "cProfile (lesson 02)", or a link so."""
     if (number := path.name[:2]) in LESSONS:
+        exercises = "solutions" in path.parts
         title = f"# {number} · {LESSONS[number]}: "
+        title = f"# Exercises {number} · {LESSONS[number]}\n" if exercises else title
         if not notebook.cells[0].source.startswith(title):
             yield f"the title must begin with {title!r}"
     for cell in _markdown(notebook):
-        for label, file in re.findall(r"\[([^\]]*)\]\((\d\d)_\w+\.ipynb", cell.source):
+        for label, file in re.findall(r"\[([^\]]*)\]\([./]*(\d\d)_\w+\.ipynb", cell.source):
             if (said := re.search(r"\d\d", label)) and said[0] != file:
                 yield f"{cell.id}: {label!r} is a link to {file}"
         words = " ".join(re.sub(r"\]\([^)]*\)|\[", "", cell.source).replace("’", "'").split())
@@ -259,7 +263,7 @@ def notes_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
 
 def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Title with number and question; sections that predict and check; a recap; At home."""
-    number = re.match(r"(\d\d)_", path.name)
+    number = _number(path)
     if not number:
         return
     cells = [cell for cell in notebook.cells if cell.cell_type != "raw"]
@@ -289,6 +293,11 @@ def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str
         for part in ("**Predict.**", "**Read.**", "claim("):
             if part not in text:
                 yield f"section {title!r} has no {part}"
+
+
+def _number(path: Path) -> re.Match | None:
+    """A lesson's number, as [1]; none for the exercises, which have its name."""
+    return None if "solutions" in path.parts else re.match(r"(\d\d)_", path.name)
 
 
 def _code(notebook: NotebookNode) -> list[NotebookNode]:

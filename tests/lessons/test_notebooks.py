@@ -239,7 +239,7 @@ def test_the_home_folder_is_a_complaint(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_lessons_link_their_neighbours() -> None:
     """Every recap's Before and Next name the lessons beside it."""
-    lessons = [path for path in notebooks.all_of_them() if path.name[:2].isdigit()]
+    lessons = notebooks.NOTEBOOKS.glob("[0-9]*.ipynb")
     for earlier, later in pairwise(sorted(lessons)):
         assert re.search(rf"\*\*Next:\*\*.*\({later.name}\)", earlier.read_text("utf-8")), earlier
         assert re.search(rf"\*\*Before:\*\*.*\({earlier.name}\)", later.read_text("utf-8")), later

@@ -24,7 +24,11 @@ ROOT = notebooks.ROOT
 REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
 LINES = [line for line in REQUIREMENTS if line and not line.startswith("#")]
 PINS = [Requirement(line.split(" #")[0]) for line in LINES if not line.startswith("-e")]
-MAKERS = (ROOT / "requirements-make.txt").read_text(encoding="utf-8").splitlines()[1:]
+MAKERS = [
+    line
+    for name in ("requirements-make.txt", "requirements-grade.txt")
+    for line in (ROOT / name).read_text(encoding="utf-8").splitlines()[1:]
+]
 MAKERS_PINS = [Requirement(line.split(" #")[0]) for line in MAKERS]
 
 
@@ -54,7 +58,7 @@ def imported(path: Path) -> set[str]:
 
 
 def test_everything_that_is_imported_is_pinned() -> None:
-    pinned = {canonicalize_name(pin.name) for pin in PINS}
+    pinned = {canonicalize_name(pin.name) for pin in PINS + MAKERS_PINS}
     distributions = importlib.metadata.packages_distributions()
     scripts = ROOT / "notebooks" / "scripts"
     ours = {"helpers", "tests", "tools", "conftest", "scripts"} | {
@@ -64,7 +68,7 @@ def test_everything_that_is_imported_is_pinned() -> None:
     files = [path for folder in folders for path in folder.rglob("*.py")]
     for path in [*files, *notebooks.all_of_them()]:
         for module in imported(path) - ours - set(sys.stdlib_module_names):
-            owners = {canonicalize_name(name) for name in distributions.get(module, [])}
+            owners = {canonicalize_name(name) for name in distributions.get(module, [module])}
             assert owners & pinned, f"{path.name} imports {module}, which no requirement pins"
 
 
@@ -259,6 +263,16 @@ def test_the_readme_names_every_lesson_with_its_question_and_minutes() -> None:
 def test_links_of_the_readme_lead_somewhere() -> None:
     readme = ROOT / "README.md"
     assert list(rules.dead_links(readme.read_text(encoding="utf-8"), readme, set())) == []
+
+
+def test_what_contributors_are_told_of_is_there() -> None:
+    said = re.findall(r"`([^`]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    names = {rule.__name__ for rule in rules.ALL}
+    assert {word for word in said if re.fullmatch(r"\w*_\w*_\w+", word)} <= names
+    paths = [word for word in said if re.search(r"/|\.(py|txt)$", word) and "NN" not in word]
+    assert len(paths) > 8
+    missing = [word for word in paths if " " not in word and not (ROOT / word).exists()]
+    assert set(missing) <= {"notebooks/exercises/"}
 
 
 @pytest.mark.parametrize(

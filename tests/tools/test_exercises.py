@@ -1,0 +1,165 @@
+"""Every set: its shape, each check tried both ways, and what is released of it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tools import exercises, notebooks
+from tools.exercises import EXERCISES, Set, parts
+
+SETS = exercises.all_sets()
+ASSIGNMENTS = {"count_and_predict", "find_and_fix"}  # three hours, after 04 and 14
+
+
+def by_name(test):
+    return pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)(test)
+
+
+def test_every_notebook_among_the_solutions_is_a_set() -> None:
+    assert sorted(exercises.SOLUTIONS.rglob("*.ipynb")) == SETS
+    lessons = {path.stem for path in notebooks.NOTEBOOKS.glob("[0-9]*.ipynb")}
+    assert {path.stem for path in SETS} <= lessons | ASSIGNMENTS
+
+
+@by_name
+def test_a_set_has_its_shape(path: Path) -> None:
+    which = Set(path)
+    kinds = {
+        (False, False): ("setup", "given"),
+        (False, True): ("student", "answer"),
+        (True, False): ("check",),
+    }
+    for cell in which.notebook.cells:
+        grader = cell.metadata.get("nbgrader")
+        if cell.cell_type == "raw":
+            assert cell.metadata.tags == ["wrong"]
+            assert parts(cell.id)[1] == "wrong"
+            continue
+        assert (grader.grade_id, grader.schema_version) == (cell.id, 3)
+        if cell.cell_type == "markdown":
+            assert cell.id == "title" or parts(cell.id)[1] == "text"
+            assert grader.locked
+        else:
+            assert parts(cell.id)[1] in kinds[grader.grade, grader.solution], cell.id
+            assert ("BEGIN SOLUTION" in cell.source) == grader.solution
+            assert grader.locked != grader.solution
+    assert [cell.id for cell in which.code[:2]] == ["student", "setup"]
+    assignment = path.stem in ASSIGNMENTS
+    assert (3 <= len(which.tasks) <= 4) or (assignment and 4 <= len(which.tasks) <= 7)
+    assert sum(which.points().values()) == (20 if assignment else 10)
+    for task in which.tasks:
+        kinds_there = [parts(cell.id)[1] for cell in which.of(task)]
+        assert "answer" in kinds_there
+
+
+@by_name
+def test_every_task_has_its_wrong_answers(path: Path) -> None:
+    which = Set(path)
+    for task in which.tasks:
+        wrong = [cell for cell in which.wrong if parts(cell.id)[0] == task]
+        choice = any("one_of(" in cell.source for cell in which.of(task, "check"))
+        assert len(wrong) >= (3 if choice else 6), task
+        assert len({cell.source for cell in wrong}) == len(wrong)
+        assert all(re.match(r"# wrong: \S", cell.source) for cell in wrong)
+
+
+@pytest.mark.everything
+@by_name
+def test_the_solution_scores_full_the_blank_nothing_and_wrong_answers_what_is_right_of_them(
+    path: Path,
+) -> None:
+    words = [sys.executable, "-m", "tools.exercises", "try", str(path)]
+    done = subprocess.run(words, cwd=notebooks.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.everything
+@by_name
+def test_what_is_released_is_what_nbgrader_makes_of_it(path: Path) -> None:
+    pytest.importorskip("nbgrader", reason="nbgrader is missing: make grade brings it")
+    released = EXERCISES / path.parent.name / path.name
+    assert released.read_text(encoding="utf-8") == exercises.release(path), "make refresh"
+
+
+def test_nothing_is_released_but_sets_and_no_answer_with_them() -> None:
+    names = {path.relative_to(exercises.SOLUTIONS) for path in SETS}
+    assert {path.relative_to(EXERCISES) for path in EXERCISES.rglob("*.ipynb")} == names
+    for name in names:
+        released = notebooks.read(EXERCISES / name)
+        assert not any("wrong" in cell.metadata.get("tags", []) for cell in released.cells)
+        answers = {cell.id: cell for cell in Set(exercises.SOLUTIONS / name).code}
+        for cell in (cell for cell in released.cells if cell.cell_type == "code"):
+            assert cell.outputs == []
+            assert "SOLUTION" not in cell.source
+            assert "HIDDEN" not in cell.source
+            if parts(cell.id)[1] in ("student", "answer"):
+                assert cell.source == exercises.blank(answers[cell.id])
+
+
+@pytest.fixture
+def little(tmp_path: Path) -> Set:
+    """A set of one task, to see that a trial notices what is wrong with a set."""
+    kept = {"grade": False, "solution": False, "locked": True, "schema_version": 3}
+    cells = [
+        ("student", 'student = ""\n### BEGIN SOLUTION\nstudent = "ada"\n### END SOLUTION', {}),
+        ("setup", "from helpers.exercises import draw, expect", {}),
+        ("twice-given", 'n = draw(student, "twice").randint(3, 99)', {}),
+        (
+            "twice-answer",
+            "def twice(n):\n    ### BEGIN SOLUTION\n    return 2 * n\n    ### END SOLUTION",
+            {"solution": True, "locked": False},
+        ),
+        ("twice-check", 'expect("twice", twice(n), n + n)', {"grade": True, "points": 10.0}),
+    ]
+    made = [
+        new_code_cell(source, id=name, metadata={"nbgrader": {**kept, "grade_id": name, **more}})
+        for name, source, more in cells
+    ]
+    path = tmp_path / "little.ipynb"
+    path.write_text(notebooks.as_text(new_notebook(cells=made)))
+    return Set(path)
+
+
+def test_a_trial_sees_what_is_wrong_and_what_is_right(little: Set) -> None:
+    def said(answer: str) -> str:
+        return exercises.grade(little, "twice", "grace", {"twice-answer": answer})["twice-check"]
+
+    assert exercises.grade(little, "twice", "ada") == {"twice-check": ""}
+    assert said("twice = lambda n: n + n") == ""
+    assert re.fullmatch(
+        r"AssertionError: twice: expected \d+, but None came",
+        said(exercises.blank(little.of("twice", "answer")[0])),
+    )
+    assert "came" in said("def twice(n):\n    return n * n")
+    assert said("x = 1").startswith("NameError: name 'twice' is not defined")
+    assert said("1 / 0").endswith("(its cell failed: ZeroDivisionError: division by zero)")
+    assert said("def twice(n):\n    return print").startswith("ValueError: a builtin_function")
+    assert said("def expect(*_): pass\ndef twice(n): return 0").startswith("AssertionError")
+
+
+def test_names_are_what_the_top_level_binds(little: Set) -> None:
+    cell = new_code_cell(
+        "import torch.nn as nn, os.path\na, (b, *c) = 1, [2, 3]\n"
+        "def f(x):\n    inside = 1\nclass K:\n    field = 2\n"
+        "for i in range(3):\n    j = [k for k in c]"
+    )
+    assert exercises.names([cell]) == {"nn", "os", "a", "b", "c", "f", "K", "i", "j"}
+    assert exercises.names(little.of("twice", "answer")) == {"twice"}
+
+
+@pytest.mark.parametrize(
+    ("name", "means"),
+    [
+        ("count-check-2", ("count", "check")),
+        ("setup", ("", "setup")),
+        ("a-b-given", ("a-b", "given")),
+    ],
+)
+def test_a_cell_is_what_its_name_says(name: str, means: tuple[str, str]) -> None:
+    assert parts(name) == means
+    with pytest.raises(ValueError, match="expected TASK-given"):
+        parts("count")
