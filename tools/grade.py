@@ -25,8 +25,17 @@ from pathlib import Path
 import nbformat
 
 from tools import exercises, notebooks
-from tools.grading import marking, sandbox, summary
 
+try:
+    from tools.grading import marking, sandbox, summary
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"Grading needs {error.name}, which is not here. It wants Linux or macOS, Python 3.11 to "
+        "3.13, and what make grade installs: pip install -r requirements-grade.txt -c "
+        "constraints.txt"
+    )
+
+NOTHING = "{} holds no exercises of a student: expected FOLDER/STUDENT/NN_name.ipynb"
 READ_BY_GRADING = ("helpers/exercises.py", "tools/values.py", "tools/exercises.py", "tools/grading")
 
 
@@ -51,9 +60,8 @@ def main(arguments: list[str]) -> int:
         problem = sandbox.trouble(limits)
         with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
             jobs = [] if problem else list(found(options, limits, Path(scratch)))
-            if problem or not jobs:
-                print(problem or f"{options.folder} holds no folder of a student, or no exercises "
-                      "were handed in: expected FOLDER/STUDENT/NN_name.ipynb", file=sys.stderr)  # fmt: skip
+            if not jobs:
+                print(problem or NOTHING.format(options.folder), file=sys.stderr)
                 return 2
             late = {(job.student, job.lesson): lateness(job, options.due) for job in jobs}
             stopped = grade(jobs, out, late, options.jobs)
@@ -81,6 +89,10 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     add("--see", action="append", default=[], help="one more folder that kernels may read")
     add("--sets", type=Path, default=exercises.SOLUTIONS, help="where the sets are")
     options = parser.parse_args(arguments)
+    part, _, parts = options.shard.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        parser.error(f"--shard must be k/n, such as 1/4, but {options.shard} came")
+    options.part, options.parts = int(part) - 1, int(parts)
     if not options.merge and not (options.folder and options.folder.is_dir()):
         parser.error(f"SUBMISSIONS must be a folder, but {options.folder} came")
     return options
@@ -90,7 +102,6 @@ def found(
     options: argparse.Namespace, limits: sandbox.Limits, scratch: Path
 ) -> Iterator[marking.Job]:
     """A job for each student and each lesson that someone handed in."""
-    part, _, parts = options.shard.partition("/")
     sets = sorted(
         path for path in options.sets.resolve().glob("*/*.ipynb") if path.stem == path.parent.name
     )
@@ -110,7 +121,7 @@ def found(
         released = {cell.id: cell.source for cell in cells}
         for number, student in enumerate(students):
             own = int(hashlib.sha256(student.name.encode()).hexdigest(), 16)
-            if own % int(parts) == int(part) - 1:
+            if own % options.parts == options.part:
                 place = scratch / f"{source.stem[:2]}{number}"
                 place.mkdir(mode=0o755)
                 names = (student.name, source, files[student], released)
@@ -150,14 +161,13 @@ def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
                 done += 1
                 if process.exitcode:
                     why = f"grading it ended by force ({process.exitcode}): too large or too slow"
-                    store(
-                        job, out, *marking.nothing(job, why), marks, late[job.student, job.lesson]
-                    )
-                one = result_of(job, out)
-                points = sum(row["points"] for row in one["rows"].values())
-                of = sum(row["of"] for row in one["rows"].values())
-                print(f"[{done:3}/{len(todo)}] {summary.clean(job.student):20} {job.lesson:28} "
-                      f"{points:5g} of {of:g} {time.monotonic() - start:6.1f} s", flush=True)  # fmt: skip
+                    told = late[job.student, job.lesson]
+                    store(job, out, *marking.nothing(job, why), marks, told)
+                rows = result_of(job, out)["rows"].values()
+                points, of = (sum(row[what] for row in rows) for what in ("points", "of"))
+                who = f"{summary.clean(job.student):20} {job.lesson:28}"
+                took = f"{points:5g} of {of:g} {time.monotonic() - start:6.1f} s"
+                print(f"[{done:3}/{len(todo)}] {who} {took}", flush=True)
     except KeyboardInterrupt:
         print("stopped; the next call goes on from here", file=sys.stderr)
         for process, *_ in running.values():

@@ -1,6 +1,6 @@
 """Twelve submissions of one set: ours, in sandboxes, and stock nbgrader, by turns.
 
-    python -m tools.grade_benchmark SET [ROUNDS]
+python -m tools.grade_benchmark SET [ROUNDS]
 """
 
 import shutil

@@ -4,11 +4,13 @@ import csv
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -16,11 +18,12 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
-from tools import exercises, notebooks
+from tests.tools import test_nsight
+from tools import exercises, grade_benchmark, notebooks
 
-pytest.importorskip("nbgrader", reason="the first make grade, or make test-all, installs it")
 pytestmark = [
     pytest.mark.everything,
+    pytest.mark.skipif(find_spec("nbgrader") is None, reason="nbgrader is not installed"),
     pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
 ]
 
@@ -120,7 +123,8 @@ WINS = {  # what must not win the points of macs
     "strips-assert": "ip = get_ipython()\n"
     "ip.input_transformers_post.append(lambda lines: [l for l in lines if 'expect' not in l])\n"
     "macs = lambda *sizes: 0\nfull = 0",
-    "builtins": "import builtins\nbuiltins.abs = lambda x: 0\nbuiltins.isinstance = lambda *a: True\n"
+    "builtins": "import builtins\nbuiltins.abs = lambda x: 0\n"
+    "builtins.isinstance = lambda *a: True\n"
     "torch.allclose = torch.equal = lambda *a, **k: True\n"
     "exercises.expect = exercises._same = lambda *a, **k: True\nexpect = exercises.expect\n"
     "macs = lambda *sizes: 0\nfull = 0",
@@ -130,7 +134,8 @@ WINS = {  # what must not win the points of macs
     "            if name in frame.f_locals and frame.f_code.co_name != 'macs':\n"
     "                return frame.f_locals[name]\n"
     "    return len([o for o in gc.get_objects() if 'numel' in repr(type(o))])\n\n\nfull = 0",
-    "equals-all": "class Equal(int):\n    __eq__ = lambda *a: True\n    __sub__ = __rsub__ = lambda *a: 0\n"
+    "equals-all": "class Equal(int):\n    __eq__ = lambda *a: True\n"
+    "    __sub__ = __rsub__ = lambda *a: 0\n"
     "    __hash__ = int.__hash__\n\n\nmacs = lambda *sizes: Equal()\nfull = Equal()",
     "reduces": "class Code:\n    def __reduce__(self):\n        import os\n"
     "        return os.system, ('touch /tmp/owned-by-a-student',)\n\n\n"
@@ -150,7 +155,8 @@ WINS = {  # what must not win the points of macs
 CHEATS = {  # content of fast-answer that must not be fast
     "looks-at-sealed": "from tools.grading import inside\nbring, known = inside.bring, {}\n"
     "def early(number, sealed):\n"
-    "    try:\n        (values,) = inside.unpack(inside.json.loads(inside.base64.b64decode(sealed)))\n"
+    "    try:\n        content = inside.json.loads(inside.base64.b64decode(sealed))\n"
+    "        (values,) = inside.unpack(content)\n"
     "        known[str(values)] = slow(values)\n    except Exception:\n        pass\n"
     "    return bring(number, sealed)\n"
     "inside.bring = early\n"
@@ -211,10 +217,14 @@ class Class:
         path.write_text(nbformat.writes(notebook))
         return path
 
-    def grade(self, *options: str, out: Path | None = None) -> str:
+    def line(self, *options: str, out: Path | None = None) -> list[str]:
         line = [sys.executable, "-m", "tools.grade", str(self.folder), f"--sets={self.sets}"]
-        line += [f"--out={out or self.out}", "--cell-seconds=5", "--seconds=90", "--memory=2"]
-        done = subprocess.run([*line, *options], cwd=notebooks.ROOT, capture_output=True, text=True)
+        line += ["--cell-seconds=5", "--seconds=300", "--memory=2", f"--out={out or self.out}"]
+        return [*line, *options]
+
+    def grade(self, *options: str, out: Path | None = None) -> str:
+        line = self.line(*options, out=out)
+        done = subprocess.run(line, cwd=notebooks.ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -259,7 +269,8 @@ def whole_class(folder: Path, port: int) -> Class:
         "explores",
         macs=f"""import os, socket
 found = []
-for folder, _, names in os.walk("/"):
+for folder, inner, names in os.walk("/"):
+    inner[:] = [name for name in inner if name not in ("proc", "sys", "usr", "lib")]
     found += [name for name in names if name.endswith(".ipynb") or name in ("grades.csv", "shadow")]
 found += [name for name in os.environ if "SECRET" in name]
 for folder in {[str(place) for place in places]}:
@@ -496,3 +507,96 @@ def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class) -> N
         assert (row["points"], row["reason"]) == ("1.5", "Nearly: why <b>?")
     assert "Score: 5.5 / 12.0" in graded.page("grace")
     assert "Nearly: why &lt;b&gt;?" in graded.page("grace")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Class:
+    """Three students, graded in one go."""
+    it = Class(tmp_path_factory.mktemp("small"))
+    it.hand_in("ada")
+    it.hand_in("grace", macs=CELLS["macs-wrong-1"])
+    it.hand_in("edsger", why='why = "c"', fast="def fast(values):\n    return 0")
+    it.grade()
+    return it
+
+
+def tables(out: Path) -> dict[str, str]:
+    names = ("grades.csv", "platform.csv", "manual.csv", "alike.csv", "class.md")
+    return {name: (out / name).read_text() for name in names}
+
+
+def test_what_was_stopped_goes_on_and_ends_alike(small: Class, tmp_path: Path) -> None:
+    line = small.line("--jobs=1", out=tmp_path)
+    with subprocess.Popen(line, cwd=notebooks.ROOT, stdout=subprocess.PIPE, text=True) as running:
+        assert "[  1/3] ada" in running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 130
+    assert len(list(tmp_path.glob("results/*/*.json"))) == 1
+    assert "1 are graded already" in small.grade(out=tmp_path)
+    assert tables(tmp_path) == tables(small.out)
+
+
+def test_shards_add_up(small: Class, tmp_path: Path) -> None:
+    parts = [tmp_path / str(k) for k in (1, 2)]
+    for k, part in enumerate(parts, 1):
+        small.grade(f"--shard={k}/2", out=part)
+    merged(parts, tmp_path)
+    assert tables(tmp_path) == tables(small.out)
+    assert {path.name for path in (tmp_path / "feedback").iterdir()} == {"ada", "edsger", "grace"}
+
+
+def merged(parts: list[Path], out: Path) -> None:
+    line = [sys.executable, "-m", "tools.grade", "--merge", *map(str, parts), "--out", str(out)]
+    subprocess.run(line, cwd=notebooks.ROOT, check=True, capture_output=True)
+
+
+slurm = test_nsight.slurm  # a real one, of our own
+
+
+def test_slurm_grades_two_shards(small: Class, tmp_path: Path, slurm: tuple) -> None:
+    _, environment = slurm
+    script = notebooks.ROOT / "assets" / "jobs" / "slurm" / "grade.sbatch"
+    words = ["sbatch", "--wait", "--array=1-2", "--cpus-per-task=2", "--chdir", notebooks.ROOT]
+    words += [f"--output={tmp_path}/log-%a", script, *small.line()[3:5]]
+    prefix = Path(sys.executable).parent.parent
+    here = {**environment, "OUT": str(tmp_path / "part"), "VENV": str(prefix)}
+    here["PYTHONPATH"] = str(notebooks.ROOT)
+    done = subprocess.run(words, env=here, capture_output=True, text=True, timeout=300)
+    logs = "\n".join(path.read_text() for path in tmp_path.glob("log-*"))
+    assert done.returncode == 0, done.stdout + done.stderr + logs
+    merged([tmp_path / "part-1", tmp_path / "part-2"], tmp_path)
+    assert tables(tmp_path) == tables(small.out)
+
+
+def test_stock_nbgrader_agrees_on_honest_work(small: Class, tmp_path: Path) -> None:
+    (source,) = small.sets.glob("*/*.ipynb")
+    command = grade_benchmark.classroom(source, tmp_path, students=[])
+    for student in ("ada", "grace", "edsger"):
+        path = tmp_path / "submitted" / student / LESSON / f"{LESSON}.ipynb"
+        path.parent.mkdir(parents=True)
+        shutil.copy(small.folder / student / path.name, path)
+    grade_benchmark.run(command, tmp_path)
+    from nbgrader.api import Gradebook
+
+    ours = {row["student"]: float(row[LESSON]) for row in small.table("platform")}
+    with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as book:
+        stock = {who: book.find_submission(LESSON, who).score for who in ours}
+    assert ours == stock == {"ada": 10, "grace": 7, "edsger": 4}
+
+
+@pytest.mark.parametrize(
+    ("search", "words", "said"),
+    [
+        ("", ["."], "apt-get install bubblewrap"),
+        ("/usr/bin", ["."], "expected FOLDER/STUDENT/NN_name.ipynb"),
+        ("/usr/bin", ["there-is-none"], "SUBMISSIONS must be a folder, but there-is-none came"),
+        ("/usr/bin", ["", "--shard=3/2"], "--shard"),
+    ],
+)
+def test_what_is_missing_is_said(search: str, words: list, said: str, tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "tools.grade", *words, f"--out={tmp_path}"]
+    here = {**os.environ, "PATH": search, "PYTHONPATH": str(notebooks.ROOT)}
+    done = subprocess.run(line, cwd=tmp_path, env=here, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -56,7 +56,7 @@ def call(name: str, arguments: str) -> Text:
 
 
 def call_brought(name: str, number: int, key: str) -> Text:
-    """Call with the arguments that were brought: ``key`` opens them, so no one could look before."""
+    """Call with the arguments that were brought: only ``key`` opens them, so none looked before."""
     return call(name, sealed(_brought.pop(number), key).decode())
 
 

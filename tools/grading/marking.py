@@ -68,7 +68,7 @@ def read(files: tuple[Path, ...]) -> bytes:
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise Refused(f"the file cannot be read: {error.strerror}") from None
-    with open(opened, "rb") as file:
+    with os.fdopen(opened, "rb") as file:
         about = os.fstat(opened)
         if not stat.S_ISREG(about.st_mode):
             raise Refused(f"{path.name} is not a file")
@@ -150,18 +150,17 @@ class Place:
 
     def __call__(self) -> Kernel:
         if self.kernel is None:
-            ran, self.ran = self.ran, []
             self.kernel = Kernel(self.job.scratch, self.job.limits, self.deadline)
-            for words in ran:
-                self.run(*words)
+            for source, seconds in self.ran:
+                self.kernel.run(source, seconds)
         return self.kernel
 
     def run(self, source: str, own: bool = True) -> tuple[str, tuple[str, str] | None]:
         """Run a cell; the course's own ones import much, and may take longer."""
-        seconds = self.job.limits.cell
+        seconds = self.job.limits.cell if own else max(self.job.limits.cell, 60)
         with self.lost():
-            done = self().run(source, seconds if own else max(seconds, 60))
-            self.ran.append((source, own))
+            done = self().run(source, seconds)
+            self.ran.append((source, seconds))
             return done
 
     def ask(self, *words: object) -> object:
@@ -173,7 +172,7 @@ class Place:
         try:
             yield
         except Gone:
-            self.kernel = None
+            self.end()
             raise
 
     def end(self) -> None:
@@ -309,7 +308,8 @@ class Marking:
                 if "faster(" in cell.source
                 else contextlib.nullcontext()
             )
-            with alone, at_most(self.job.limits.cell), contextlib.redirect_stdout(printed):
+            seconds = max(self.job.limits.cell, 60)  # each call of a student's function has its own
+            with alone, at_most(seconds), contextlib.redirect_stdout(printed):
                 self.fetch(cell, task)
                 exercises._run(cell.source, self.space(task))
         except Gone as gone:
@@ -342,7 +342,7 @@ class Marking:
                     raise ValueError(f"{name}: what came back is not data")
 
     def wrong_answers(self) -> dict[str, str]:
-        """Check to the author's word for the known wrong answer that was given, where it was one."""
+        """Check to the author's word for the known wrong answer that was given, if one was."""
         known, end = {}, time.monotonic() + NAMING
         for check in self.said:
             task = exercises.parts(check)[0]
@@ -468,13 +468,8 @@ def result(
     notes = handed.notes if handed else {}
     for task, row in rows.items():
         row["reasons"] += [*notes.get(task, []), *notes.get("", [])]
-    return {
-        "student": job.student,
-        "lesson": job.lesson,
-        "rows": rows,
-        "answers": own,
-        "notes": notes,
-    }
+    about = {"student": job.student, "lesson": job.lesson, "rows": rows}
+    return {**about, "answers": own, "notes": notes}
 
 
 def prepare_process(job: Job) -> None:

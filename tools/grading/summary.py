@@ -109,7 +109,8 @@ def page(results: list[dict], grades: list[list]) -> Iterator[str]:
         for student, _, _, points, *_ in lines:
             sums[student] += points
         of = sum(row["of"] for row in mine[0]["rows"].values())
-        yield f"## {lesson}: {len(mine)} students, median {statistics.median(sums.values()):g} of {of:g}\n"
+        median = statistics.median(sums.values())
+        yield f"## {lesson}: {len(mine)} students, median {median:g} of {of:g}\n"
         yield "| task | missed by | what came instead |\n|---|---|---|"
         for task in mine[0]["rows"]:
             missed = [line for line in lines if line[2] == task and line[3] < line[4]]
