@@ -162,7 +162,8 @@ def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
                 if process.exitcode:
                     why = f"grading it ended by force ({process.exitcode}): too large or too slow"
                     told = late[job.student, job.lesson]
-                    store(job, out, *marking.nothing(job, why), marks, told)
+                    one, notebook = marking.nothing(job, why)
+                    store(job, out, one | {"digest": "tried"}, notebook, marks, told)
                 rows = result_of(job, out)["rows"].values()
                 points, of = (sum(row[what] for row in rows) for what in ("points", "of"))
                 who = f"{summary.clean(job.student):20} {job.lesson:28}"
@@ -191,7 +192,7 @@ def store(
     job: marking.Job, out: Path, one: dict, notebook: nbformat.NotebookNode, marks: dict, late: str
 ) -> None:
     """Write the three files of a submission; the result last, whole or not at all."""
-    one |= {"digest": digest(job), "marks": own_marks(job, marks), "late": late}
+    one = {"digest": digest(job), **one, "marks": own_marks(job, marks), "late": late}
     graded = out / "autograded" / job.student / job.lesson / f"{job.lesson}.ipynb"
     page = out / "feedback" / job.student / f"{job.lesson}.html"
     result = out / "results" / job.student / f"{job.lesson}.json"

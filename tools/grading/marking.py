@@ -461,6 +461,8 @@ def result(
         row["of"] += most
         if points is None and cell.id in own:
             row["by_hand"] = True
+        elif points is None and handed:
+            row["reasons"].append("not answered")
         row["points"] += points or 0.0
         if said.get(cell.id) and said[cell.id] not in row["reasons"]:
             row["reasons"].append(said[cell.id])

@@ -264,13 +264,14 @@ class Kernel:
             # what processes share counts once, but that takes longer to find out
             if self._taken("memory_info") > most and self._taken("memory_full_info") > most:
                 self.end(f"more than {self.limits.memory:g} GB of memory")
-            size = 0
-            for number, entry in enumerate(self.folder.rglob("*")):
-                with suppress(OSError):
-                    size += entry.lstat().st_size
-                if number > 1000 or size > DISK:
+            try:
+                found = [entry.lstat().st_size for entry in self.folder.rglob("*")]
+                if len(found) > 1000 or sum(found) > DISK:
                     self.end("too many or too large files")
-                    break
+            except RecursionError:
+                self.end("too many folders")
+            except OSError:  # one went while we looked
+                continue
 
     def _taken(self, how: str) -> int:
         taken = 0

@@ -114,13 +114,15 @@ def page(results: list[dict], grades: list[list]) -> Iterator[str]:
         yield "| task | missed by | what came instead |\n|---|---|---|"
         for task in mine[0]["rows"]:
             missed = [line for line in lines if line[2] == task and line[3] < line[4]]
-            came: Counter = Counter()
+            known, came = Counter(), Counter()
             for one in mine:
                 row = one["rows"][task]
-                if row["points"] < row["of"]:
-                    said = [re.sub(r"\d[\d,.]*", "…", reason) for reason in row["reasons"][:1]]
-                    came[(row["wrong"] or said or ["no reason was kept"])[0]] += 1
-            told = "; ".join(f"{n} × {clean(what)[:160]}" for what, n in came.most_common(5))
+                if row["wrong"]:
+                    known[f"*{row['wrong'][0]}*"] += 1  # what the set's author foresaw
+                elif row["points"] < row["of"] and row["reasons"]:
+                    came[re.sub(r"\d[\d,.]*", "…", row["reasons"][0])] += 1
+            most = [*known.most_common(), *came.most_common(5)]
+            told = "; ".join(f"{n} × {clean(what)[:160]}" for what, n in most)
             told = told.replace("|", "\\|").replace("<", "&lt;")
             yield f"| {task} | {len(missed)} of {len(mine)} | {told} |"
         yield ""
@@ -179,6 +181,8 @@ def feedback(notebook: NotebookNode, one: dict, marks: Marks, late: str) -> str:
         score, most = score + about["score"], most + of
     for part in filter(utils.is_solution, notebook.cells):
         task = exercises.parts(part.id)[0]
+        if part.cell_type == "markdown":  # no student's HTML on a page
+            part.source = part.source.replace("<", "&lt;")
         mark = marks.get((one["student"], one["lesson"], task))
         notes = [*([mark[1]] if mark else []), *one["notes"].get(task, [])]
         notes += [late] if late and not task else []
