@@ -459,7 +459,7 @@ def test_a_page_shows_its_own_student_only_and_no_hidden_test(graded: Class) -> 
     assert "Score: 4.0 / 12.0" in page
     assert "'grace'</span>" in page
     assert "but 'a' came" in html.unescape(page)
-    assert "Because &lt;b>it" in page
+    assert "Because &lt;b&gt;it" in page
     assert "macs of other sizes" not in page
     assert not [name for name in ("copied", "endless", "truncated", "explores") if name in page]
 

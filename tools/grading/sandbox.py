@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import secrets
 import shutil
 import subprocess
 import sys
@@ -87,12 +88,12 @@ def shut_in(folder: Path, limits: Limits, words: list[str]) -> list[str]:
     """The command that runs ``words`` in a sandbox, where ``folder`` can be written to."""
     if not limits.sandbox:
         return words
-    root, owner = notebooks.ROOT, kernels_user()
+    root, owner = notebooks.ROOT, folder.stat().st_uid if os.getuid() == 0 else None
     course = [root / name for name in ("helpers", "tools", "assets", "notebooks/scripts")]
     seen = [*SYSTEM, *limits.see, *course, sys.base_prefix, sys.prefix]
     seen = [Path(path).absolute() for path in seen if Path(path).exists()]
-    # As root, bubblewrap needs no user namespace, and its processes get a user of their own,
-    # because the kernel never limits the processes of root.
+    # As root, bubblewrap needs no user namespace, and its processes get the folder's owner,
+    # because Linux never limits the processes of root.
     spaces = [f"--unshare-{kind}" for kind in ("pid", "net", "ipc", "uts", "cgroup-try")]
     line = ["bwrap", *(["--unshare-all"] if owner is None else spaces)]
     line += ["--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"]
@@ -119,11 +120,6 @@ def shut_in(folder: Path, limits: Limits, words: list[str]) -> list[str]:
     return [*line, f"--cpu={int(limits.submission) + 30}", "--core=0", *words]
 
 
-def kernels_user() -> int | None:
-    """For root, an id that no one has and no other worker takes; else None."""
-    return None if os.getuid() else 1_900_000_000 + os.getpid()
-
-
 def _help() -> str:
     return subprocess.run(["bwrap", "--help"], capture_output=True, text=True).stdout
 
@@ -141,9 +137,10 @@ class Kernel:
             ip=str(self.folder / "s"),
             key=self.session.key,
         )
-        if limits.sandbox and kernels_user() is not None:
+        if limits.sandbox and os.getuid() == 0:
+            nobody = 1_900_000_000 + secrets.randbelow(100_000_000)  # who has nothing else
             for mine in (self.folder, path):
-                os.chown(mine, kernels_user(), kernels_user())
+                os.chown(mine, nobody, nobody)
         words = [sys.executable, "-m", "ipykernel_launcher", "-f", path]
         words += ["--HistoryManager.hist_file=:memory:", "--InteractiveShell.colors=nocolor"]
         here = environment()
