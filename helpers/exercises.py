@@ -46,7 +46,7 @@ def expect(what: str, came: object, expected: object, within: float = 0.0) -> No
     if came is ...:
         raise AssertionError(f"{what}: not answered yet")
     if not _same(_plain(came), _plain(expected), _input.not_negative("within", within)):
-        near = f", within {within:.0%}" if within else ""
+        near = f", within {100 * within:g}%" if within else ""
         raise AssertionError(f"{what}: expected {_shown(expected)}{near}, but {_shown(came)} came")
     print(f"✓ {what}")
 

@@ -50,7 +50,7 @@ def load(name: str) -> tuple[nn.Module, object]:
     except Exception as error:
         raise Refused(
             f"{name} must be callable without arguments, but {_said(error)} came: wrap it in a "
-            "function of your own that takes none"
+            "function of your own that takes none, or mend it: calling it alone shows the line"
         ) from error
     if not isinstance(built, tuple) or len(built) != 2:
         raise Refused(
@@ -70,6 +70,11 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
         raise Refused(
             f"model must be an nn.Module, but {_a(model)} came: put what you call with the example "
             "into an nn.Module, and make one, as in model = MyModel()"
+        )
+    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+        raise Refused(
+            "model must be one that can be watched inside, but a ScriptModule came: give the "
+            "nn.Module from before torch.jit.script or torch.jit.trace"
         )
     owned = {str(tensor.device) for tensor in (*model.parameters(), *model.buffers())}
     given = {str(tensor.device) for tensor in tensors(example)}
@@ -93,7 +98,8 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
             ) from error
         raise Refused(
             f"model must take the example, but {described(example)} came, and {_said(error)}: "
-            "change the example (a tuple is several arguments, a dict arguments by name)"
+            "change the example (smaller, if memory ran out; a tuple is several arguments, a dict "
+            "arguments by name) or the model's forward: calling it alone shows the line"
         ) from error
     return args, kwargs
 
@@ -105,8 +111,8 @@ def by_module(
 
     The index is the module's name, and from its second call on ``name (2)``. Columns: ``kind``, its
     class; ``gives``, what it returned; ``leaf``, whether it has no modules in it; ``bytes`` of its
-    arguments, its result and its own parameters; ``own``, by how much ``read()`` rose while it ran,
-    without the modules that it called itself.
+    arguments, its result and its own parameters, without an embedding's table; ``own``, by how much
+    ``read()`` rose while it ran, without the modules that it called itself.
     """
     names = {module: name or "the model" for name, module in model.named_modules()}
     rows: dict[str, dict] = {}
@@ -122,7 +128,9 @@ def by_module(
             running[-1][0] += rose
         calls[module] += 1
         nth = f" ({calls[module]})" if calls[module] > 1 else ""
-        touched = [*tensors([args, kwargs, output]), *module.parameters(recurse=False)]
+        touched = tensors([args, kwargs, output])
+        if not isinstance(module, (nn.Embedding, nn.EmbeddingBag)):  # of these, some rows are read
+            touched += module.parameters(recurse=False)
         rows[names[module] + nth] = {
             "kind": type(module).__name__,
             "gives": described(output),

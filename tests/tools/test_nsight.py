@@ -58,6 +58,7 @@ def test_the_script_and_the_lesson_mark_alike(name: str) -> None:
     assert source_of(name, script) == source_of(name, cell)
 
 
+@pytest.mark.everything
 def test_the_script_runs_without_any_tool(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
     words = [sys.executable, SCRIPTS / "example_torch_profile.py", "--steps", "2", "--json", out]
@@ -313,6 +314,7 @@ def run_template(folder: Path, ranks: int, *words: str, **variables: str) -> str
     return run(line, {**os.environ, **here, **variables}, folder)
 
 
+@pytest.mark.everything
 def test_the_template_starts_ranks_that_know_of_each_other(tmp_path: Path) -> None:
     script(tmp_path / "nsys", STUB)
     (tmp_path / "ranks.py").write_text(RANKS)
@@ -322,6 +324,7 @@ def test_the_template_starts_ranks_that_know_of_each_other(tmp_path: Path) -> No
     assert reports == ["profile-17-rank0.nsys-rep", "profile-17-rank1.nsys-rep"]
 
 
+@pytest.mark.everything
 def test_two_nodes_find_each_other(tmp_path: Path) -> None:
     """train_ddp.sbatch with a real torchrun on each of two nodes, both of them here."""
     script(tmp_path / "srun", '"$@" & "$@"; wait')

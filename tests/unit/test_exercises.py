@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers import exercises
-from helpers.exercises import Work, draw, expect, faster, one_of
+from helpers.exercises import Device, Work, draw, expect, faster, one_of
 from tools import values
 
 
@@ -126,6 +126,18 @@ def test_work_takes_its_time() -> None:
     assert work() == 1
     assert time.perf_counter() - start >= 0.05
     assert [work(), work()] == [2, 3]
+
+
+def test_a_device_returns_at_once_and_works_off_its_queue() -> None:
+    device = Device(seconds=[0.2, 0.1], waiting=0.2)
+    start = time.perf_counter()
+    assert [device(), device()] == [1, 2]
+    assert time.perf_counter() - start < 0.2
+    device.synchronize()
+    assert time.perf_counter() - start >= 0.5
+    start = time.perf_counter()
+    assert device() == 3  # as the last, and behind nothing
+    assert 0.1 <= device.free - start < 0.2
 
 
 PLAIN = [

@@ -90,8 +90,15 @@ TWO = "model and example must be on "
         (LINE, torch.rand(2, 5), "model must take the example", "(2, 5) float32 came, and Runti"),
         (LINE, X.double(), "model must take the example", "(2, 3) float64 came, and Runti"),
         (LINE, (X, X), "model must take the example", "(2, 3) float32, (2, 3) float32 came"),
+        (nn.Module(), X, "model must take the example", "(2, 3) float32 came, and NotImpl"),
         (LINE, "x", "model must take the example", "a str came, and TypeError"),
         (nn.Linear, X, "model must be an nn.Module", "the class Linear came"),
+        (
+            nn.Sequential(torch.jit.ScriptModule()),
+            X,
+            "model must be one that",
+            "a ScriptModule came",
+        ),
         (torch.relu, X, "model must be an nn.Module", "a builtin_function_or_method came"),
         (LINE, X.to("meta"), f"{TWO}the CPU", "a tensor on meta came"),
         (META, X, f"{TWO}the CPU", "a tensor on meta came"),
@@ -130,6 +137,12 @@ def test_each_call_of_a_module_has_a_row_with_its_own_part() -> None:
     assert list(rows.gives) == 3 * ["(2,) float32"]
     assert list(rows.leaf) == [True, True, False]
     assert list(rows.bytes) == [2 * 8 + 16, 2 * 8 + 16, 3 * 8 + 12]
+
+
+def test_of_an_embedding_only_what_is_looked_up_moves() -> None:
+    for module in (nn.Embedding(100, 4), nn.EmbeddingBag(100, 4)):
+        rows = own_model.by_module(module, (torch.zeros(2, 3, dtype=torch.int64),), {}, lambda: 0)
+        assert rows.bytes["the model"] == 6 * 8 + module(torch.zeros(2, 3).long()).nbytes
 
 
 def test_no_hook_stays_even_after_an_error() -> None:
