@@ -109,6 +109,7 @@ class Handed:
             for cell in which.notebook.cells
             if cell.cell_type == "code" or utils.is_solution(cell)
         }
+        own = {cell.id: cell.source for cell in which.notebook.cells}  # whoever has the solution
         seen, last = set(), ""
         for name, code, source in cells(content):
             if name not in job.released:
@@ -123,7 +124,9 @@ class Handed:
             last = name
             if kinds.get(name) == "answer":
                 self.answers[name] = source
-            elif kinds.get(name) not in (None, "student") and _differ(source, job.released[name]):
+            elif kinds.get(name) not in (None, "student") and (
+                _differ(source, job.released[name]) and _differ(source, own[name])
+            ):
                 self.note(name, f"{name} was altered: the course's own ran")
         for name in kinds.keys() - seen - {"student"}:
             gone = "is missing" if kinds[name] == "answer" else "was missing: the course's own ran"
