@@ -19,6 +19,7 @@ import ast
 import contextlib
 import io
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -68,8 +69,8 @@ class Set:
 
 def parts(name: str) -> tuple[str, str]:
     """A cell's id as (task, what): "count-check-2" is ("count", "check")."""
-    if name in ("student", "setup"):
-        return "", name
+    if name == "student" or re.fullmatch(r"setup(-\d+)?", name):
+        return "", name.partition("-")[0]
     for what in ("given", "answer", "check", "wrong", "text"):
         task, found, rest = name.rpartition(f"-{what}")
         if found and (not rest or rest[1:].isdigit()):
@@ -143,7 +144,10 @@ def grade(
                 failed = f" (its cell failed: {type(error).__name__}: {error})"
         for name in names(answer) & theirs.keys():
             value = theirs[name]
-            ours[name] = through_data(value) if callable(value) else unpack(pack(value))
+            try:
+                ours[name] = through_data(value) if callable(value) else unpack(pack(value))
+            except ValueError as error:
+                failed += f" ({name} is not data: {error})"
         said = {}
         for cell in which.of(task, "check"):
             try:

@@ -138,6 +138,7 @@ def test_a_trial_sees_what_is_wrong_and_what_is_right(little: Set) -> None:
     assert said("x = 1").startswith("NameError: name 'twice' is not defined")
     assert said("1 / 0").endswith("(its cell failed: ZeroDivisionError: division by zero)")
     assert said("def twice(n):\n    return print").startswith("ValueError: a builtin_function")
+    assert "(twice is not data: a object came; expected" in said("twice = object()")
     assert said("def expect(*_): pass\ndef twice(n): return 0").startswith("AssertionError")
 
 

@@ -111,6 +111,30 @@ def test_faster_wants_the_same_result_and_the_speed(capsys: pytest.CaptureFixtur
         faster("sum", partial(add, 0.05, 0), slow, INPUTS)
 
 
+def test_a_check_of_a_time_has_three_goes() -> None:
+    goes = []
+
+    def check() -> None:
+        goes.append(1)
+        assert len(goes) == 3
+
+    exercises.patiently(check)
+    assert len(goes) == 3
+    goes += [1]
+    with pytest.raises(AssertionError):
+        exercises.patiently(check, times=2)
+    assert len(goes) == 6
+
+
+def test_a_slow_moment_does_not_decide() -> None:
+    delays = iter([0.05, 0.05, 0.0, 0.0, 0.0, 0.0])
+
+    def mine(a: int, b: int) -> int:
+        return add(next(delays), 0, a, b)
+
+    faster("sum", mine, partial(add, 0.05, 0), INPUTS[:2])
+
+
 def test_faster_lets_a_stand_in_bring_the_arguments_first() -> None:
     class StandIn:
         def prepared(self, *arguments: int) -> partial:
