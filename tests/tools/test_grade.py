@@ -162,6 +162,8 @@ CHEATS = {  # content of fast-answer that must not be fast
     "    return bring(number, sealed)\n"
     "inside.bring = early\n"
     "def fast(values):\n    return known.get(str(values)) or slow(values)",
+    "remembers": "known = {}\ndef fast(values):\n    if str(values) not in known:\n"
+    "        known[str(values)] = slow(values)\n    return known[str(values)]",
     "stops-the-clock": "wait = time.sleep\n"
     "time.perf_counter = time.monotonic = time.time = lambda: 0.0\n"
     "def fast(values):\n    wait(0.25)\n    return sum(values)",
