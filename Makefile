@@ -3,6 +3,7 @@
 # make test       re-execute every notebook and check it        make test-all   everything that CI checks
 # make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
 # make lock       renew constraints.txt from requirements.txt
+# make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
 # make report MODEL=package.module:function     profile a model of yours, as one page
 #
 # PYTHON=python3.12 chooses the Python that .venv is made with.
@@ -11,8 +12,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 MAKERS := .venv/makers
+GRADERS := .venv/graders
 
-.PHONY: lab teach test test-all refresh report lint lock
+.PHONY: lab teach test test-all refresh report grade lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -24,7 +26,7 @@ teach: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest
 
-test-all: test $(MAKERS) # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
+test-all: test $(MAKERS) $(GRADERS) # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
 	  $(BIN)/python -m pytest --everything -m 'everything or notebook'
 
@@ -33,6 +35,9 @@ refresh: $(READY)
 
 report: $(READY)
 	@$(BIN)/python -m tools.report "$(MODEL)"
+
+grade: $(READY) $(GRADERS)
+	@$(BIN)/python -m tools.grade "$(SUBMISSIONS)" $(OPTIONS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -52,3 +57,6 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 $(MAKERS): requirements-make.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-make.txt -c constraints.txt && touch $(MAKERS) \
 	  || echo "What the browser's tests need could not be installed: they are skipped."
+
+$(GRADERS): requirements-grade.txt $(READY)
+	$(BIN)/python -m pip install --quiet -r requirements-grade.txt -c constraints.txt && touch $(GRADERS)

@@ -174,7 +174,8 @@ def checkout(tmp_path: Path) -> Path:
         pytest.skip("make is not installed")
     folder = tmp_path / "ein Kurs für Größen"
     folder.mkdir()
-    for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml"):
+    names = ("requirements.txt", "requirements-grade.txt", "constraints.txt", "pyproject.toml")
+    for name in ("Makefile", *names):
         shutil.copy(ROOT / name, folder / name)
     return folder
 
@@ -201,6 +202,14 @@ def test_make_sets_everything_up_once(checkout: Path, target: str, last: str) ->
     assert make(checkout, target) == [*first, last]
     (checkout / "constraints.txt").touch()
     assert make(checkout, target) == [*first, last, *first]
+
+
+def test_what_graders_need_comes_with_the_first_make_grade(checkout: Path) -> None:
+    *_, installs, grades = make(checkout, "grade")
+    assert installs == "-m pip install --quiet -r requirements-grade.txt -c constraints.txt"
+    assert grades.strip() == "-m tools.grade"
+    *_, before, again = make(checkout, "grade")
+    assert (before, again) == (grades, grades)
 
 
 @pytest.mark.parametrize(("python", "fits"), [((3, 10), False), ((3, 11), True), ((3, 15), False)])
