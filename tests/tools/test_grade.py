@@ -21,11 +21,14 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 
 from tests.tools import test_nsight
 from tools import exercises, grade_benchmark, notebooks
+from tools.grading import sandbox
+
+NO_SANDBOX = sandbox.trouble(sandbox.Limits())
 
 pytestmark = [
     pytest.mark.everything,
     pytest.mark.skipif(find_spec("nbgrader") is None, reason="nbgrader is not installed"),
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
+    pytest.mark.skipif(bool(NO_SANDBOX), reason=NO_SANDBOX or "there is one"),
 ]
 
 LESSON = "90_small"
