@@ -30,8 +30,9 @@ test-all: test $(MAKERS) $(GRADERS) # then all that costs more, under a malloc t
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
 	  $(BIN)/python -m pytest --everything -m 'everything or notebook'
 
-refresh: $(READY)
+refresh: $(READY) $(GRADERS) # then the exercises are released from their solutions
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)
+	@$(BIN)/python -m tools.exercises release
 
 report: $(READY)
 	@$(BIN)/python -m tools.report "$(MODEL)"

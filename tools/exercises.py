@@ -22,6 +22,7 @@ import linecache
 import re
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
@@ -215,12 +216,18 @@ def release(source: Path) -> str:
 
 def main(arguments: list[str]) -> int:
     command, *words = arguments or [""]
+    if command == "release" and not find_spec("nbgrader"):
+        print("The exercises were not released: nbgrader is missing. `make grade` brings it, "
+              "where it has a version for this Python.")  # fmt: skip
+        return 0
     if command == "release":
         for source in [solution(word) for word in words] or all_sets():
             target = EXERCISES / source.parent.name / source.name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(release(source), encoding="utf-8", newline="\n")
-            print(f"{target.relative_to(notebooks.ROOT)} released")
+            text, there = release(source), target.exists() and target.read_text(encoding="utf-8")
+            if text != there:
+                target.write_text(text, encoding="utf-8", newline="\n")
+                print(f"{target.relative_to(notebooks.ROOT)} released")
         return 0
     if command == "try" and words:
         which, wanted, bad = Set(solution(words[0])), words[1:], 0

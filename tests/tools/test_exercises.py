@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tests.lessons import rules
 from tools import exercises, notebooks
 from tools.exercises import EXERCISES, Set, parts
 
@@ -65,6 +66,16 @@ def test_every_task_has_its_wrong_answers(path: Path) -> None:
         assert len(wrong) >= (3 if choice else 6), task
         assert len({cell.source for cell in wrong}) == len(wrong)
         assert all(re.match(r"# wrong: \S", cell.source) for cell in wrong)
+
+
+@by_name
+def test_the_readme_says_how_long_a_set_takes(path: Path) -> None:
+    released = notebooks.read(EXERCISES / path.parent.name / path.name)
+    title = re.match(r"# (?:Exercises )?(.+)", released.cells[0].source)[1].replace(" · ", " ")
+    stated = re.search(r"about (?:(\d+) minutes|three hours)", released.cells[0].source)[1] or 180
+    row = f"| {title} | {len(Set(path).tasks)} | {rules.minutes(released)[0]:.0f} | {stated} |"
+    assert row in (notebooks.ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert path.stem in ASSIGNMENTS or 30 <= int(stated) <= 40
 
 
 @pytest.mark.everything
