@@ -28,7 +28,7 @@ from tools.nsight import QUIET, RANGE, record, stats, strip
 from tools.recording import SCRIPTS, run, save, tool, version
 
 JOBS = sorted((recording.ROOT / "assets" / "jobs").glob("*/*"))
-TEMPLATES = [path for path in JOBS if path.stem != "train_ddp"]  # those that profile
+TEMPLATES = [path for path in JOBS if path.stem not in ("train_ddp", "grade")]  # those that profile
 BASIC = ["-t", "nvtx", *QUIET]
 
 # Long ranges, and a pause at the end: on a busy computer nsys needs time to react.
