@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -46,8 +47,9 @@ def lesson() -> dict[str, Any]:
     """What the lesson's own cells define: its measures are those that are tested."""
     scope: dict[str, Any] = {}
     sources = {cell.id: cell.source for cell in notebooks.read(LESSON).cells}
-    for name in ("setup", "look-faults", "look-run", "memory-define", "keep-counts"):
-        exec(sources[name], scope)
+    with mock.patch("concurrent.futures.ProcessPoolExecutor"):  # a child is for its profiles
+        for name in ("setup", "look-faults", "look-run", "memory-define", "keep-counts"):
+            exec(sources[name], scope)
     return scope
 
 
