@@ -32,6 +32,12 @@ TOOLS = {  # fault: which row it is, of which rows
     "thread": ("at::get_num_threads() : 1", "threads"),
     "log": ("builtins.print", "called"),
 }
+TOOL_OF = {  # rows: the catalogue's word for what gives them
+    **dict.fromkeys(["called_by_train", "called"], "cProfile"),
+    **dict.fromkeys(["by_memory", "by_time", "types"], "torch.profiler"),
+    **dict.fromkeys(["kept", "saved"], "saved_tensors_hooks"),
+    **{"lines": "line_profiler", "threads": "parallel_info"},
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -69,6 +75,7 @@ def test_its_tool_has_it_among_the_first_three_rows(
     name: str, lesson: dict, tmp_path: Path
 ) -> None:
     row, rows = TOOLS[name]
+    assert faults.FAULTS[name].tool == TOOL_OF[rows]
     worse = faults.load([name], tmp_path / "worse.py")
     worse.BATCH = 24  # the more pictures, the less the rest counts
     files, labels = worse.pictures(32)
