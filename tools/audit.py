@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 from tools.notebooks import ROOT
 
-# By uv, in an environment apart: pip-audit brings a pip of its own, which would replace the course's.
+# By uv, in an environment apart: it brings a pip of its own, which would replace the course's.
 PIP_AUDIT = [sys.executable, "-m", "uv", "tool", "run", "--quiet", "pip-audit@2.10.1"]
 PIP_AUDIT += ["--format", "json", "--progress-spinner", "off"]
 PIP_AUDIT += ["--no-deps", "--disable-pip", "--requirement"]
