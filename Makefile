@@ -13,6 +13,8 @@ BIN := .venv/bin
 READY := .venv/ready
 MAKERS := .venv/makers
 GRADERS := .venv/graders
+# Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: lab teach test test-all refresh report grade lint lock audit
 .DELETE_ON_ERROR:
@@ -24,7 +26,7 @@ teach: $(READY)
 	$(BIN)/python -m tools.lab --teach $(if $(FRESH),--fresh $(FRESH))
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-all: test $(MAKERS) $(GRADERS) # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \

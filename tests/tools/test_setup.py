@@ -192,9 +192,12 @@ echo "$@" >>calls
     return (folder / "calls").read_text().splitlines()
 
 
+PARALLEL = "-n 2 --dist loadfile --no-loadscope-reorder"
+
+
 @pytest.mark.parametrize(
     ("target", "last"),
-    [("lab", "-m tools.lab"), ("test", "-m pytest"), ("report", "-m tools.report ")],
+    [("lab", "-m tools.lab"), ("test", f"-m pytest {PARALLEL}"), ("report", "-m tools.report ")],
 )
 def test_make_sets_everything_up_once(checkout: Path, target: str, last: str) -> None:
     first = ["tools/install.py --check", "-m venv .venv", "tools/install.py", last]
