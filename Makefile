@@ -2,7 +2,7 @@
 #                 lesson 04 again)                               make teach     the same for instructors
 # make test       re-execute every notebook and check it        make test-all   everything that CI checks
 # make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
-# make lock       renew constraints.txt from requirements.txt
+# make lock       renew constraints.txt from requirements.txt    make audit      ask for known weaknesses of it
 # make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
 # make report MODEL=package.module:function     profile a model of yours, as one page
 #
@@ -16,7 +16,7 @@ GRADERS := .venv/graders
 # Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: lab teach test test-all refresh report grade lint lock
+.PHONY: lab teach test test-all refresh report grade lint lock audit
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -49,6 +49,9 @@ lint: $(READY)
 lock: $(READY)
 	cat requirements.txt requirements-make.txt requirements-grade.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --no-annotate --no-header - -o constraints.txt
+
+audit: $(READY) # by the network; fails where it gets no answer
+	@$(BIN)/python -m tools.audit
 
 $(READY): requirements.txt constraints.txt pyproject.toml
 	@test -w . || { echo "This folder cannot be written to: copy the course to one of your own, and call make there."; exit 1; }
