@@ -61,8 +61,8 @@ def main(arguments: list[str]) -> int:
         import pydata_sphinx_theme  # noqa: F401
         from sphinx.application import Sphinx
     except ImportError as error:
-        print(f"The site needs {error.name}, which is not installed: "
-              "pip install -r requirements-make.txt -c constraints.txt", file=sys.stderr)  # fmt: skip
+        install = "pip install -r requirements-make.txt -c constraints.txt"
+        print(f"The site needs {error.name}, which is not installed: {install}", file=sys.stderr)
         return 1
     out = Path(arguments[0] if arguments else notebooks.ROOT / "site").resolve()
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +139,10 @@ def formula(self, node) -> None:
     from docutils.nodes import SkipNode
     from docutils.utils.math.latex2mathml import tex2mathml
 
-    self.body.append(tex2mathml(node.astext(), as_block=node.tagname == "math_block"))
+    block = node.tagname == "math_block"
+    math = tex2mathml(node.astext(), as_block=block)
+    # A wide one scrolls on a phone, by keyboard, too.
+    self.body.append(f'<div class="formula" tabindex="0">{math}</div>' if block else math)
     raise SkipNode
 
 
