@@ -115,10 +115,10 @@ def name(path: Path) -> str:
 
 
 def short_title(path: Path) -> str:
-    """``01 · Timing`` of ``# 01 · Timing: How long does a convolution take?``"""
+    """``01 · Timing`` of ``# 01 · Timing: how long does a convolution take?``"""
     notebook = path.suffix == ".ipynb"
     text = notebooks.read(path).cells[0].source if notebook else path.read_text(encoding="utf-8")
-    return re.search(r"^# (.+?)(:|$)", text, re.M)[1]
+    return re.search(r"^# (?:Exercises )?(.+?)(:|$)", text, re.M)[1]
 
 
 def as_read(source: str) -> str:
