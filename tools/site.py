@@ -60,16 +60,17 @@ def main(arguments: list[str]) -> int:
         import myst_nb  # noqa: F401
         import pydata_sphinx_theme  # noqa: F401
         from sphinx.application import Sphinx
+        from sphinx.util.docutils import docutils_namespace
     except ImportError as error:
         install = "pip install -r requirements-make.txt -c constraints.txt"
         print(f"The site needs {error.name}, which is not installed: {install}", file=sys.stderr)
         return 1
     out = Path(arguments[0] if arguments else notebooks.ROOT / "site").resolve()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, docutils_namespace():
         source = Path(folder, "source")
         write_source(source)
         app = Sphinx(source, None, out, Path(folder, "doctrees"), "html", CONFIGURATION,
-                     status=None, freshenv=True, warningiserror=True)  # fmt: skip
+                     status=None, warning=sys.stderr, freshenv=True, warningiserror=True)  # fmt: skip
         app.build()
     if app.statuscode == 0:
         print(f"written: {out / 'index.html'}")
@@ -129,9 +130,13 @@ def as_read(source: str) -> str:
     notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith(NOTES)]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            # JupyterLab's anchors keep the capitals of a heading, the site's and GitHub's do not.
-            cell.source = LINK.sub(lambda link: link[1] + unquote(link[2]).lower(), cell.source)
+            cell.source = LINK.sub(lambda link: link[1] + anchor(link[2]), cell.source)
     return nbformat.writes(notebook)
+
+
+def anchor(place: str) -> str:
+    """``#which-clock`` of JupyterLab's ``#Which-clock?``"""
+    return re.sub(r"[^#\w-]", "", unquote(place)).lower()
 
 
 def formula(self, node) -> None:

@@ -3,12 +3,15 @@
 A page is visited once, in light and in dark, on a screen and on a phone.
 """
 
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag
 
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from tests.lessons.rules import LESSONS
 from tools import notebooks, site
@@ -199,13 +202,51 @@ def test_what_a_reader_would_stumble_over_is_noticed(visit, pages, tmp_path: Pat
     visit.outside.clear()
 
 
-def test_a_link_that_leads_nowhere_ends_the_build(folder, tmp_path: Path, monkeypatch) -> None:
-    for name in ("README.md", "notebooks/01_timing.ipynb"):
-        target = tmp_path / "course" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes((notebooks.ROOT / name).read_bytes())
-    monkeypatch.setattr(notebooks, "ROOT", tmp_path / "course")
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "course" / "notebooks")
-    monkeypatch.setattr(site, "README", tmp_path / "course" / "README.md")
-    site.README.write_text("# Course\n\n[there](notebooks/01_timing.ipynb#which-clock)\n")
-    assert site.main([str(tmp_path / "good")]) == 1  # lesson 01 links to 02, which is not there
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A course of one lesson, a helper and two pages; the site is made of it."""
+    pytest.importorskip("sphinx", reason=WORDS.format("sphinx"))
+    notes = "<details><summary>Instructor notes</summary>\n\nsaid aloud\n\n</details>"
+    link = "# 01 · One: why?\n\n## Which Clock?\n\n[there](#Which-Clock?) [code](../helpers/one.py)"
+    cells = [new_markdown_cell(link), new_markdown_cell(notes)]
+    files = {
+        "README.md": "# Course\n\n[one](notebooks/01_one.ipynb#which-clock) [more](docs/more.md)\n",
+        "docs/more.md": "# More\n\n## Half a day\n\n[home](../README.md#course)\n",
+        "notebooks/01_one.ipynb": notebooks.as_text(new_notebook(cells=cells)),
+        "helpers/one.py": "one = 1\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
+    monkeypatch.setattr(site, "README", tmp_path / "README.md")
+    return tmp_path
+
+
+def test_pages_of_all_kinds_are_found_and_linked(small: Path) -> None:
+    assert site.main([]) == 0
+    lesson = (small / "site/notebooks/01_one.html").read_text(encoding="utf-8")
+    assert 'href="#which-clock"' in lesson
+    assert "said aloud" not in lesson
+    assert [path.read_text() for path in small.glob("site/_downloads/*/one.py")] == ["one = 1\n"]
+    assert '"../index.html#course"' in (small / "site/docs/more.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "link", ["gone.md", "#gone", "docs/more.md#gone", "notebooks/solutions/01_one.ipynb"]
+)
+def test_a_link_that_leads_nowhere_ends_the_build(small: Path, link: str, capsys) -> None:
+    solution = small / "notebooks/solutions/01_one.ipynb"
+    solution.parent.mkdir()
+    shutil.copy(small / "notebooks/01_one.ipynb", solution)
+    site.README.write_text(f"# Course\n\n[there]({link})\n", encoding="utf-8")
+    assert site.main([]) == 1
+    assert link.rpartition("/")[2].strip("#") in capsys.readouterr().err
+
+
+def test_what_is_missing_is_said_in_a_sentence(monkeypatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "myst_nb", None)
+    assert site.main([]) == 1
+    said = "The site needs myst_nb, which is not installed: pip install -r requirements-make.txt"
+    assert capsys.readouterr().err.startswith(said)
