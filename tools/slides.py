@@ -13,10 +13,12 @@ import html
 import re
 import shutil
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import groupby
+from mimetypes import guess_type
 from pathlib import Path
 
 from nbconvert import SlidesExporter
@@ -30,11 +32,13 @@ PAGE = Path(__file__).with_name("slides.html.j2")
 REVEAL = ("dist/reveal.js", "dist/reveal.css", "dist/theme/white.css", "plugin/notes/notes.js")
 FONT = "dist/theme/fonts/source-sans-pro"
 MOST_WORDS = 60  # of a question, and of a trap
-MOST_LINES = 19  # of a cell and its output, where they share a slide
+MOST_LINES = 21  # of a cell and its output, where they share a slide
 
 NOTES = "<details><summary>Instructor notes</summary>"
 BLOCK = re.compile(r"(?:```.*?```|.+?)(?:\n\n+|\Z)", re.S)
-UNSPEAKABLE = re.compile(r"(\||!\[|\$\$|```)|.*\n(\||```)", re.S)  # table, picture, formula, listing
+UNSPEAKABLE = re.compile(
+    r"(\||!\[|\$\$|```)|.*\n(\||```)", re.S
+)  # table, picture, formula, listing
 OPTION = re.compile(r"\s+(?=\([a-e1-5]\) )")
 SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z`*(])")
 CLAIM = re.compile(r"✓ (.+?)(?:  \((.+)\))?")
@@ -85,13 +89,11 @@ def as_page(lesson: NotebookNode, path: Path) -> str:
         raw_template=PAGE.read_text(encoding="utf-8"),
         reveal_url_prefix="reveal",
         reveal_theme="white",
-        embed_images=True,
         exclude_input_prompt=True,
         exclude_output_prompt=True,
         exclude_anchor_links=True,
     )
-    where = {"metadata": {"name": path.stem, "path": str(path.parent)}}
-    return exporter.from_notebook_node(deck(lesson), where)[0]
+    return exporter.from_notebook_node(deck(lesson), {"metadata": {"name": path.stem}})[0]
 
 
 def deck(lesson: NotebookNode) -> NotebookNode:
@@ -101,7 +103,7 @@ def deck(lesson: NotebookNode) -> NotebookNode:
     def add(cell: NotebookNode, kind: str) -> None:
         cell.metadata.slideshow = {"slide_type": kind}
         if cell.cell_type == "markdown":
-            cell.source = without_links(with_mathml(cell.source))
+            cell.source = with_links(with_mathml(cell.source))
         made.cells.append(cell)
 
     for slide in slides(lesson):
@@ -204,18 +206,19 @@ def trap(text: str) -> str:
 
 
 def of_code(cell: NotebookNode) -> Iterator[tuple[str, list[NotebookNode]]]:
-    """The code, and then its output: on the same slide, if there is room."""
-    code = new_code_cell(cell.source, id=cell.id)
-    outputs = [piece for output in cell.outputs for piece in with_claims(output)]
-    output = new_code_cell(id=f"{cell.id}-output", outputs=outputs)
-    output.metadata.transient = {"remove_source": True}
-    if not outputs:
-        yield "code", [code]
-    elif len(cell.source.splitlines()) + sum(map(lines, outputs)) <= MOST_LINES:
-        yield "code", [code, output]
-    else:
-        yield "code", [code]
-        yield "code", [output]
+    """The code, and then its outputs: on the same slide, as long as there is room."""
+    shown, used = [new_code_cell(cell.source, id=cell.id)], len(cell.source.splitlines())
+    for output in (piece for output in cell.outputs for piece in with_claims(output)):
+        if used and used + lines(output) > MOST_LINES:
+            yield "code", shown
+            shown, used = [], 0
+        used += lines(output)
+        if shown and not shown[-1].source:
+            shown[-1].outputs.append(output)
+        else:
+            shown.append(new_code_cell(outputs=[output]))
+            shown[-1].metadata.transient = {"remove_source": True}
+    yield "code", shown
 
 
 def with_claims(output: NotebookNode) -> Iterator[NotebookNode]:
@@ -223,7 +226,9 @@ def with_claims(output: NotebookNode) -> Iterator[NotebookNode]:
     if output.output_type != "stream":
         yield output
         return
-    for claimed, printed in groupby(output.text.splitlines(), lambda line: bool(CLAIM.fullmatch(line))):
+    for claimed, printed in groupby(
+        output.text.splitlines(), lambda line: bool(CLAIM.fullmatch(line))
+    ):
         if not claimed:
             yield new_output("stream", text="\n".join(printed).strip("\n"))
         for line in printed:
@@ -232,16 +237,17 @@ def with_claims(output: NotebookNode) -> Iterator[NotebookNode]:
             yield new_output("display_data", {"text/html": line})
 
 
-def lines(output: NotebookNode) -> int:
+def lines(output: NotebookNode) -> float:
     """About how many lines of code are as high as ``output``."""
-    shown = output.get("data", {}).get("text/html", "")
+    data = output.get("data", {})
+    shown = data.get("text/html", "")
     if "<img" in shown:
         return MOST_LINES
     if "<tr" in shown:
-        return round(1.6 * shown.count("<tr"))
+        return 1 + 1.8 * shown.count("<tr")
     if shown:
-        return 1 + len(re.sub("<.*?>", "", shown)) // 80
-    return len(output.get("text", output.get("data", {}).get("text/plain", "")).splitlines())
+        return 2.6 + 1.4 * (len(re.sub("<.*?>", "", shown)) // 80)
+    return 1 + len(output.get("text", data.get("text/plain", "")).splitlines())
 
 
 def with_mathml(text: str) -> str:
@@ -255,8 +261,15 @@ def with_mathml(text: str) -> str:
     return MATH.sub(drawn, text)
 
 
-def without_links(text: str) -> str:
-    """A link into the course's folder leads nowhere from a deck."""
+def with_links(text: str) -> str:
+    """Pictures are in the deck itself; a link into the course's folder leads nowhere from there."""
+
+    def embedded(found: re.Match) -> str:
+        alt, path = html.escape(found[1]), notebooks.NOTEBOOKS / found[2]
+        data = b64encode(path.read_bytes()).decode()
+        return f'<img alt="{alt}" src="data:{guess_type(path.name)[0]};base64,{data}">'
+
+    text = re.sub(r"!\[([^\]]*)\]\((?!\w+:)([^)]+)\)", embedded, text)
     return re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]+\)", r"\1", text)
 
 

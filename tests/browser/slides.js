@@ -13,7 +13,7 @@ const complaints = (lesson) => {
     const { h, v } = Reveal.getIndices(slide);
     Reveal.slide(h, v, -1);
     const seen = (part) => part.checkVisibility({ visibilityProperty: true, opacityProperty: true });
-    const code = [...slide.querySelectorAll(".highlight")];
+    const code = [...slide.querySelectorAll(".jp-CodeCell .highlight")];
     const outputs = [...slide.querySelectorAll(".jp-OutputArea-child")];
     if (code.some(seen) && outputs.some(seen)) say("an output comes with its code, not after it");
     const asked = [...slide.querySelectorAll(".predict")];
@@ -41,7 +41,8 @@ const complaints = (lesson) => {
       .map((part) => parseFloat(getComputedStyle(part).fontSize));
     if (Math.min(...sizes) < SMALLEST) say(`type of ${Math.min(...sizes)} pixels`);
     for (const picture of slide.querySelectorAll("img")) {
-      if (!picture.naturalWidth || !picture.alt) say("a picture is not shown, or has no alt text");
+      if (!picture.naturalWidth) say("a picture is not shown");
+      if (!picture.alt) say("a picture has no alt text");
     }
   });
   for (const title of lesson.sections)
