@@ -2,6 +2,7 @@
 #                 lesson 04 again)                               make teach     the same for instructors
 # make test       re-execute every notebook and check it        make test-all   everything that CI checks
 # make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
+# make slides     a deck for each lesson, in slides/
 # make lock       renew constraints.txt from requirements.txt
 # make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
 # make report MODEL=package.module:function     profile a model of yours, as one page
@@ -14,7 +15,7 @@ READY := .venv/ready
 MAKERS := .venv/makers
 GRADERS := .venv/graders
 
-.PHONY: lab teach test test-all refresh report grade lint lock
+.PHONY: lab teach slides test test-all refresh report grade lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -22,6 +23,9 @@ lab: $(READY)
 
 teach: $(READY)
 	$(BIN)/python -m tools.lab --teach $(if $(FRESH),--fresh $(FRESH))
+
+slides: $(READY) $(MAKERS)
+	@$(BIN)/python -m tools.slides $(NOTEBOOK)
 
 test: $(READY)
 	$(BIN)/python -m pytest
@@ -57,7 +61,7 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 
 $(MAKERS): requirements-make.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-make.txt -c constraints.txt && touch $(MAKERS) \
-	  || echo "What the browser's tests need could not be installed: they are skipped."
+	  || echo "What the decks and the browser's tests need could not be installed."
 
 $(GRADERS): requirements-grade.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-grade.txt -c constraints.txt && touch $(GRADERS)

@@ -17,7 +17,6 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from itertools import groupby
 from mimetypes import guess_type
 from pathlib import Path
 
@@ -208,7 +207,7 @@ def trap(text: str) -> str:
 def of_code(cell: NotebookNode) -> Iterator[tuple[str, list[NotebookNode]]]:
     """The code, and then its outputs: on the same slide, as long as there is room."""
     shown, used = [new_code_cell(cell.source, id=cell.id)], len(cell.source.splitlines())
-    for output in (piece for output in cell.outputs for piece in with_claims(output)):
+    for output in with_claims(cell.outputs):
         if used and used + lines(output) > MOST_LINES:
             yield "code", shown
             shown, used = [], 0
@@ -221,20 +220,19 @@ def of_code(cell: NotebookNode) -> Iterator[tuple[str, list[NotebookNode]]]:
     yield "code", shown
 
 
-def with_claims(output: NotebookNode) -> Iterator[NotebookNode]:
-    """``output``, with each claim that it prints set as a line to be read from the last row."""
-    if output.output_type != "stream":
-        yield output
-        return
-    for claimed, printed in groupby(
-        output.text.splitlines(), lambda line: bool(CLAIM.fullmatch(line))
-    ):
-        if not claimed:
-            yield new_output("stream", text="\n".join(printed).strip("\n"))
-        for line in printed:
-            words, values = (html.escape(part or "") for part in CLAIM.fullmatch(line).groups())
-            line = f'<p class="claim"><b>✓</b> {words} <code>{values}</code></p>'
-            yield new_output("display_data", {"text/html": line})
+def with_claims(outputs: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """``outputs``, with each claim that they print set as a line to be read from the last row."""
+    for output in outputs:
+        if output.output_type != "stream":
+            yield output
+            continue
+        for part in re.split(r"^(✓ .*)\n?", output.text, flags=re.M):
+            if claim := CLAIM.fullmatch(part):
+                words, values = (html.escape(one or "") for one in claim.groups())
+                line = f'<p class="claim"><b>✓</b> {words} <code>{values}</code></p>'
+                yield new_output("display_data", {"text/html": line})
+            elif part.strip():
+                yield new_output("stream", text=part.strip("\n"))
 
 
 def lines(output: NotebookNode) -> float:

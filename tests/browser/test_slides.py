@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).with_name("slides.js")
 # What is done to a good deck, and what must be said of it then.
 HARM = {
     "an output comes with its code": "one('.fragment').classList.remove('fragment')",
-    "a prediction shares its slide": "slideOf('.predict').append(one('.jp-CodeCell .highlight').cloneNode(true))",
+    "a prediction shares its slide": "slideOf('.predict').append(one('.jp-CodeCell'))",
     "a question of": "one('.predict').parentNode.append(' word'.repeat(61))",
     "the notes are shown": "one('aside.notes').style.display = 'block'",
     "nothing is shown": "slideOf('h1').replaceChildren()",
