@@ -17,8 +17,8 @@ from tests.browser.test_lessons import CHROMIUM, FLAGS, SCRIPT, jupyterlab
 from tools import notebooks
 
 PICTURE = notebooks.ROOT / "assets" / "figures" / "jupyterlab.png"
-LESSON, CELL = "01_timing.ipynb", "sample"
-WINDOW = {"width": 1280, "height": 1100}
+LESSON, CELL = "00_start_here.ipynb", "five-predict"
+WINDOW = {"width": 1280, "height": 1080}
 SHOW = """id => {
   const notebook = current().content;
   notebook.activeCellIndex = notebook.widgets.findIndex((cell) => cell.model.id === id);

@@ -56,6 +56,14 @@ def test_every_link_of_a_page_leads_to_a_file_of_the_course(page: Path) -> None:
     assert dead == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_make_of_a_page_is_there(page: Path) -> None:
+    code = re.findall(r"^```.*?^```|`[^`\n]+`", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    named = {target for part in code for target in re.findall(r"\bmake ([a-z][a-z-]*)", part)}
+    rules_of_make = set(re.findall(r"^([a-z-]+):", text("Makefile"), flags=re.M))
+    assert named <= rules_of_make
+
+
 def test_a_new_reader_is_at_work_before_250_words() -> None:
     top = text("README.md").partition("\n## The course")[0]
     assert "make lab" in top
