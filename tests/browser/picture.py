@@ -13,7 +13,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.browser.test_lessons import CHROMIUM, FLAGS, SCRIPT, jupyterlab
+from tests.browser.conftest import CHROMIUM, FLAGS
+from tests.browser.test_lessons import SCRIPT, jupyterlab
 from tools import notebooks
 
 PICTURE = notebooks.ROOT / "assets" / "figures" / "jupyterlab.png"
