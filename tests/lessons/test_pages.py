@@ -27,10 +27,11 @@ def text(name: str) -> str:
 
 @cache
 def tracked() -> set[Path]:
-    """Every file of the course that git knows; in a copy without git, every file."""
+    """Every file of the course that git knows, and their folders; without git, every file."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     names = listing.stdout.split("\0")[:-1] if listing.returncode == 0 else ROOT.rglob("*")
-    return {ROOT / name for name in names}
+    files = {ROOT / name for name in names}
+    return files | {folder for file in files for folder in file.parents if ROOT in folder.parents}
 
 
 def anchors(page: Path) -> set[str]:
