@@ -70,8 +70,7 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 
 $(MAKERS): requirements-make.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-make.txt -c constraints.txt && touch $(MAKERS) \
-	  || echo "What the site and the browser's tests need could not be installed: the tests are skipped."
-	  || echo "What the decks and the browser's tests need could not be installed."
+	  || echo "What the site, the decks and the browser's tests need could not be installed: the tests are skipped."
 
 $(GRADERS): requirements-grade.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-grade.txt -c constraints.txt && touch $(GRADERS)
