@@ -46,7 +46,8 @@ def main(arguments: list[str]) -> int:
     first = f"{folder.name}/00_start_here.ipynb"
     # Rooted in the course, because lessons show figures that lie outside of the reader's folder.
     root = f"--ServerApp.root_dir={notebooks.ROOT}"
-    start = [sys.executable, "-m", "jupyterlab", first, root, *jupyter]
+    style = f"--ServerApp.static_custom_path={notebooks.ROOT / 'assets' / 'jupyterlab'}"
+    start = [sys.executable, "-m", "jupyterlab", first, root, "--custom-css", style, *jupyter]
     return subprocess.call(start, cwd=notebooks.ROOT)
 
 
