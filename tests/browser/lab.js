@@ -37,6 +37,13 @@ const failures = (path) => codeCells(path).flatMap((cell) => cell.outputs
 const count = (place) => cellOf(place).model.executionCount;
 const ran = ([path, id, before]) => idle(path) && ![null, before].includes(count([path, id]));
 
+const seeThrough = (picture) => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 9, height: 9 });
+  const paper = canvas.getContext("2d");
+  paper.drawImage(picture, 0, 0, 9, 9);
+  return paper.getImageData(0, 0, 9, 9).data.some((value, place) => place % 4 === 3 && value < 255);
+};
+
 // What does not fit one view of the notebook, or is not seen in it: a sentence each.
 const complaints = (path) => {
   const notebook = notebookOf(path).content;
@@ -65,10 +72,13 @@ const complaints = (path) => {
         const lines = pre.textContent.replace(/\n$/, "").split("\n").length;
         const drawn = pre.getBoundingClientRect().height / parseFloat(getComputedStyle(pre).lineHeight);
         if (drawn > lines + 2.5) say(`${name} breaks ${Math.round(drawn - lines)} of its lines`);
+        if (getComputedStyle(pre).wordBreak !== "normal") say(`${name} breaks lines within words`);
       }
       for (const picture of part.querySelectorAll("img")) {
         if (!picture.naturalWidth || !picture.getBoundingClientRect().height)
           say(`${name} has a picture that is not shown`);
+        else if (seeThrough(picture)) // black lines would be lost on a dark page
+          say(`${name} has a picture without a background`);
         if (["", "Image"].includes(picture.alt)) // "Image" is what JupyterLab itself fills in
           say(`${name} has a picture without alt text`);
       }
