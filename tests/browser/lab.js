@@ -71,7 +71,7 @@ const complaints = (path) => {
       for (const pre of part.querySelectorAll(".jp-RenderedText pre")) {
         const lines = pre.textContent.replace(/\n$/, "").split("\n").length;
         const drawn = pre.getBoundingClientRect().height / parseFloat(getComputedStyle(pre).lineHeight);
-        if (drawn > lines + 2.5) say(`${name} breaks ${Math.round(drawn - lines)} of its lines`);
+        if (drawn > lines + 3.5) say(`${name} breaks ${Math.round(drawn - lines)} of its lines`);
         if (getComputedStyle(pre).wordBreak !== "normal") say(`${name} breaks lines within words`);
       }
       for (const picture of part.querySelectorAll("img")) {

@@ -1,7 +1,8 @@
-"""The lessons in JupyterLab, as ``make lab`` opens it, in a window of 1280 × 720.
+"""The student's copies in JupyterLab, as ``make lab`` opens them, in a window of 1280 × 720.
 
-The window is a new reader's: menu, file browser, tab and status bar are there, and the notebook has
-a view of 950 × 599. What is measured has every answer unfolded.
+The window is a new reader's: menu, sidebar, tab and status bar are there, and the notebook has a
+view of 950 × 599. What is measured has every answer unfolded. SCREENSHOTS=folder leaves pictures of
+every page there, in light and dark, for somebody to look at.
 """
 
 import json
