@@ -46,8 +46,7 @@ def main(arguments: list[str]) -> int:
     first = f"{folder.name}/00_start_here.ipynb"
     # Rooted in the course, because lessons show figures that lie outside of the reader's folder.
     root = f"--ServerApp.root_dir={notebooks.ROOT}"
-    style = f"--ServerApp.static_custom_path={notebooks.ROOT / 'assets' / 'jupyterlab'}"
-    start = [sys.executable, "-m", "jupyterlab", first, root, "--custom-css", style, *jupyter]
+    start = [sys.executable, "-m", "jupyterlab", first, root, *jupyter]
     return subprocess.call(start, cwd=notebooks.ROOT)
 
 

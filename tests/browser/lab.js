@@ -60,8 +60,10 @@ const complaints = (path) => {
     [input, ...outputs].forEach((part, place) => {
       const name = place ? `output ${place}` : cell.model.type === "code" ? "the code" : "the text";
       const box = part.getBoundingClientRect();
-      if (box.height > view.height)
-        say(`${name} is ${Math.round(box.height)} pixels high, a view ${Math.round(view.height)}`);
+      // Who reads what a fold holds has no need of the line that opened it.
+      const height = box.height - (part.querySelector("summary")?.offsetHeight ?? 0);
+      if (height > view.height)
+        say(`${name} is ${Math.round(height)} pixels high, a view ${Math.round(view.height)}`);
       const wide = [part, ...part.querySelectorAll("*")].find((one) =>
         one.clientWidth && one.scrollWidth > one.clientWidth + 1 &&
         ["auto", "scroll"].includes(getComputedStyle(one).overflowX));
@@ -72,7 +74,6 @@ const complaints = (path) => {
         const lines = pre.textContent.replace(/\n$/, "").split("\n").length;
         const drawn = pre.getBoundingClientRect().height / parseFloat(getComputedStyle(pre).lineHeight);
         if (drawn > lines + 3.5) say(`${name} breaks ${Math.round(drawn - lines)} of its lines`);
-        if (getComputedStyle(pre).wordBreak !== "normal") say(`${name} breaks lines within words`);
       }
       for (const picture of part.querySelectorAll("img")) {
         if (!picture.naturalWidth || !picture.getBoundingClientRect().height)
