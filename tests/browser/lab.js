@@ -1,29 +1,52 @@
 // What the tests ask JupyterLab, through the application that it shows when told to.
 
-const current = () => jupyterapp.shell.currentWidget;
-const codeCells = () =>
-  [...current().content.model.cells].filter((cell) => cell.type === "code").map((cell) => cell.toJSON());
-const errors = () =>
-  codeCells().flatMap((cell) => cell.outputs.filter((output) => output.output_type === "error"));
+const notebookOf = (path) =>
+  [...jupyterapp.shell.widgets("main")].find((one) => one.context?.path === path);
 
-// Opens a notebook in the place of the one that is open, as a double click on its name would.
-const openNotebook = (path) => {
-  current()?.dispose();
-  jupyterapp.commands.execute("docmanager:open", { path });
+const cellOf = ([path, id]) => notebookOf(path).content.widgets.find((cell) => cell.model.id === id);
+
+// Brings a notebook to the front, as a double click on its name does, and opens it if it is not.
+const show = async (path) => {
+  await jupyterapp.commands.execute("docmanager:open", { path });
 };
 
-const drawn = (path) =>
-  window.jupyterapp && current()?.context?.path === path && current().isRevealed &&
-  current().content.widgets.every((cell) => cell.node.isConnected &&
-    (cell.model.type === "code" || cell.node.querySelector(".jp-RenderedMarkdown"))) &&
-  [...current().node.querySelectorAll("img")].every((picture) => picture.complete);
+const end = async (path) => {
+  await notebookOf(path).sessionContext.shutdown();
+  notebookOf(path).dispose();
+};
 
-const idle = () => current().sessionContext.session?.kernel?.status === "idle";
-const done = () => errors().length || codeCells().every((cell) => cell.execution_count);
+const drawn = (path) => {
+  const notebook = notebookOf(path);
+  return notebook === jupyterapp.shell.currentWidget && notebook.isRevealed &&
+    notebook.content.widgets.every((cell) => cell.node.isConnected &&
+      (cell.model.type === "code" || cell.node.querySelector(".jp-RenderedMarkdown"))) &&
+    [...notebook.node.querySelectorAll("img")].every((picture) => picture.complete);
+};
+
+const idle = (path) => notebookOf(path).sessionContext.session?.kernel?.status === "idle";
+
+const codeCells = (path) =>
+  [...notebookOf(path).content.model.cells].filter((one) => one.type === "code").map((one) => one.toJSON());
+// Whether every cell has run; a failed one ends the run.
+const done = (path) =>
+  idle(path) && (failures(path).length || codeCells(path).every((cell) => cell.execution_count));
+const failures = (path) => codeCells(path).flatMap((cell) => cell.outputs
+  .filter((output) => output.output_type === "error" || output.name === "stderr")
+  .map((output) => `${cell.id}: ${output.evalue ?? output.text}`));
+
+const count = (place) => cellOf(place).model.executionCount;
+const ran = ([path, id, before]) => idle(path) && ![null, before].includes(count([path, id]));
+
+const seeThrough = (picture) => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 9, height: 9 });
+  const paper = canvas.getContext("2d");
+  paper.drawImage(picture, 0, 0, 9, 9);
+  return paper.getImageData(0, 0, 9, 9).data.some((value, place) => place % 4 === 3 && value < 255);
+};
 
 // What does not fit one view of the notebook, or is not seen in it: a sentence each.
-const complaints = () => {
-  const notebook = current().content;
+const complaints = (path) => {
+  const notebook = notebookOf(path).content;
   const view = notebook.node.getBoundingClientRect();
   const found = [];
   for (const cell of notebook.widgets) {
@@ -37,8 +60,10 @@ const complaints = () => {
     [input, ...outputs].forEach((part, place) => {
       const name = place ? `output ${place}` : cell.model.type === "code" ? "the code" : "the text";
       const box = part.getBoundingClientRect();
-      if (box.height > view.height)
-        say(`${name} is ${Math.round(box.height)} pixels high, a view ${Math.round(view.height)}`);
+      // Who reads what a fold holds has no need of the line that opened it.
+      const height = box.height - (part.querySelector("summary")?.offsetHeight ?? 0);
+      if (height > view.height)
+        say(`${name} is ${Math.round(height)} pixels high, a view ${Math.round(view.height)}`);
       const wide = [part, ...part.querySelectorAll("*")].find((one) =>
         one.clientWidth && one.scrollWidth > one.clientWidth + 1 &&
         ["auto", "scroll"].includes(getComputedStyle(one).overflowX));
@@ -48,11 +73,13 @@ const complaints = () => {
       for (const pre of part.querySelectorAll(".jp-RenderedText pre")) {
         const lines = pre.textContent.replace(/\n$/, "").split("\n").length;
         const drawn = pre.getBoundingClientRect().height / parseFloat(getComputedStyle(pre).lineHeight);
-        if (drawn > lines + 2.5) say(`${name} breaks ${Math.round(drawn - lines)} of its lines`);
+        if (drawn > lines + 3.5) say(`${name} breaks ${Math.round(drawn - lines)} of its lines`);
       }
       for (const picture of part.querySelectorAll("img")) {
         if (!picture.naturalWidth || !picture.getBoundingClientRect().height)
           say(`${name} has a picture that is not shown`);
+        else if (seeThrough(picture)) // black lines would be lost on a dark page
+          say(`${name} has a picture without a background`);
         if (["", "Image"].includes(picture.alt)) // "Image" is what JupyterLab itself fills in
           say(`${name} has a picture without alt text`);
       }
@@ -60,3 +87,9 @@ const complaints = () => {
   }
   return found;
 };
+
+// For screenshots: a screen of a notebook begins where the last one ended, less a line.
+const step = (path) => notebookOf(path).content.node.clientHeight - 20;
+const outer = (path) => notebookOf(path).node.querySelector(".jp-WindowedPanel-outer");
+const screens = (path) => Math.ceil(outer(path).scrollHeight / step(path));
+const scroll = (path, number) => outer(path).scrollTo({ top: number * step(path), behavior: "instant" });
