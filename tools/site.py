@@ -21,10 +21,12 @@ from tools.lab import NOTES
 
 README = notebooks.ROOT / "README.md"
 LINK = re.compile(r"(?<=\]\()([^()\s#]*)(#[^()\s]*|)(?=\))")
+NOTEBOOK = re.compile(r"""(?<=href=")([^":]+)\.ipynb(?=["#])""")  # in a table that a cell shows
 THEME = Path(__file__).with_name("theme")
 CONFIGURATION = {
     "project": "Measure PyTorch",
     "language": "en",
+    "smartquotes": False,
     "html_title": "Measure PyTorch",
     "extensions": ["myst_nb", "tools.site"],
     "suppress_warnings": ["toc.not_included"],
@@ -69,8 +71,10 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder, docutils_namespace():
         source = Path(folder, "source")
         write_source(source)
-        app = Sphinx(source, None, out, Path(folder, "doctrees"), "html", CONFIGURATION,
-                     status=None, warning=sys.stderr, freshenv=True, warningiserror=True)  # fmt: skip
+        app = Sphinx(
+            source, None, out, Path(folder, "doctrees"), "html", CONFIGURATION,
+            status=None, warning=sys.stderr, freshenv=True, warningiserror=True,
+        )  # fmt: skip
         app.build()
     if app.statuscode == 0:
         print(f"written: {out / 'index.html'}")
@@ -131,6 +135,10 @@ def as_read(source: str) -> str:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(lambda link: link[1] + anchor(link[2]), cell.source)
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "text/html" in data:
+                data["text/html"] = NOTEBOOK.sub(r"\1.html", data["text/html"])
     return nbformat.writes(notebook)
 
 
