@@ -29,7 +29,6 @@ CONFIGURATION = {
     "smartquotes": False,
     "html_title": "Measure PyTorch",
     "extensions": ["myst_nb", "tools.site"],
-    "suppress_warnings": ["toc.not_included"],
     "nb_execution_mode": "off",
     "nb_merge_streams": True,
     "myst_enable_extensions": ["dollarmath"],
@@ -68,6 +67,8 @@ def main(arguments: list[str]) -> int:
         print(f"The site needs {error.name}, which is not installed: {install}", file=sys.stderr)
         return 1
     out = Path(arguments[0] if arguments else notebooks.ROOT / "site").resolve()
+    if (out / ".buildinfo").exists():  # Sphinx wrote it: no page that is gone stays
+        shutil.rmtree(out)
     with tempfile.TemporaryDirectory() as folder, docutils_namespace():
         source = Path(folder, "source")
         write_source(source)
