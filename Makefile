@@ -1,10 +1,11 @@
 # make lab        work through the course in JupyterLab, in work/: a copy of your own (FRESH=04 starts
-#                 lesson 04 again)                               make teach     the same for instructors
-# make test       re-execute every notebook and check it        make test-all   everything that CI checks
-# make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
-# make lock       renew constraints.txt from requirements.txt
-# make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
+#                 lesson 04 again)
+# make teach      the same for instructors                      make slides    a deck for each lesson, in slides/
+# make test       re-execute every notebook and check it        make test-all  everything that CI checks
+# make refresh    re-execute the notebooks in place             make lint      style of code and notebooks
+# make lock       renew constraints.txt from requirements.txt   make audit     ask for known weaknesses of it
 # make site       the course as a web site to read, in site/
+# make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
 # make report MODEL=package.module:function     profile a model of yours, as one page
 #
 # PYTHON=python3.12 chooses the Python that .venv is made with.
@@ -14,8 +15,10 @@ BIN := .venv/bin
 READY := .venv/ready
 MAKERS := .venv/makers
 GRADERS := .venv/graders
+# Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: lab teach test test-all refresh report site grade lint lock
+.PHONY: lab teach slides site test test-all refresh report grade lint lock audit
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -24,8 +27,11 @@ lab: $(READY)
 teach: $(READY)
 	$(BIN)/python -m tools.lab --teach $(if $(FRESH),--fresh $(FRESH))
 
+slides: $(READY) $(MAKERS)
+	@$(BIN)/python -m tools.slides $(NOTEBOOK)
+
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-all: test $(MAKERS) $(GRADERS) # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
@@ -52,6 +58,9 @@ lock: $(READY)
 	cat requirements.txt requirements-make.txt requirements-grade.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --no-annotate --no-header - -o constraints.txt
 
+audit: $(READY) # by the network; fails where it gets no answer
+	@$(BIN)/python -m tools.audit
+
 $(READY): requirements.txt constraints.txt pyproject.toml
 	@test -w . || { echo "This folder cannot be written to: copy the course to one of your own, and call make there."; exit 1; }
 	@$(PYTHON) tools/install.py --check
@@ -62,6 +71,7 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 $(MAKERS): requirements-make.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-make.txt -c constraints.txt && touch $(MAKERS) \
 	  || echo "What the site and the browser's tests need could not be installed: the tests are skipped."
+	  || echo "What the decks and the browser's tests need could not be installed."
 
 $(GRADERS): requirements-grade.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-grade.txt -c constraints.txt && touch $(GRADERS)

@@ -8,6 +8,7 @@ import os
 import platform
 from collections import Counter
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from nbval.plugin import IPyNbCell
@@ -62,14 +63,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    nothing_is_left_out(session.config, {item.path for item in session.items})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: object, ids: list[str]) -> None:
+    """With -n: each worker collects, and the one that hands out the work knows what was asked."""
+    nothing_is_left_out(node.config, {notebooks.ROOT / name.split("::")[0] for name in ids})
+
+
+def nothing_is_left_out(config: pytest.Config, collected: set[Path]) -> None:
     """A whole run that leaves out a notebook or a test file is an error, not a pass."""
-    config = session.config
     whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     narrowed = config.option.keyword or config.option.markexpr or config.getoption("lf", False)
     if not whole or narrowed:
         return
     expected = {*notebooks.all_of_them(), *(notebooks.ROOT / "tests").rglob("test_*.py")}
-    idle = expected - {item.path for item in session.items}
+    idle = expected - collected
     if idle:
         names = ", ".join(str(path.relative_to(notebooks.ROOT)) for path in sorted(idle))
         raise pytest.UsageError(f"nothing was collected from {names}; every one must be tested")

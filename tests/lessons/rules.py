@@ -176,9 +176,10 @@ def a_lesson_fits_its_class(notebook: NotebookNode, path: Path) -> Iterator[str]
         yield f"{in_class:.1f} minutes; {MOST_MINUTES} at most"
     if at_home > MOST_AT_HOME:
         yield f"{at_home:.1f} minutes at home; {MOST_AT_HOME} at most"
-    stated = re.search(r"\*\*Time\*\* (\d+) minutes", notebook.cells[0].source)
-    if stated is None or int(stated[1]) != round(1.3 * in_class):
-        yield f"the first cell must say '**Time** {round(1.3 * in_class)} minutes'"
+    stated = f"**Time** {round(1.3 * in_class)} minutes"
+    stated += f", and {round(1.3 * at_home)} at home." if at_home else "."
+    if stated not in notebook.cells[0].source:
+        yield f"the first cell must say {stated!r}"
 
 
 def minutes(notebook: NotebookNode) -> tuple[float, float]:

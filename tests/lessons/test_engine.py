@@ -28,10 +28,11 @@ def test_a_plain_run_executes_each_cell_once_and_compares_it(course, run_pytest)
     assert failed == ["FAILED notebooks/count.ipynb::Cell 2"], done.stdout
 
 
-def test_what_nobody_runs_fails_the_run(course, run_pytest) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_what_nobody_runs_fails_the_run(workers, course, run_pytest) -> None:
     write_notebook(course / "notebooks" / "empty.ipynb", {})
     (course / "tests" / "unit" / "test_nothing.py").write_text("def check_one():\n    pass\n")
-    done = run_pytest()
+    done = run_pytest(*workers)
     assert done.returncode != 0
     names = "notebooks/empty.ipynb, tests/unit/test_nothing.py"
     assert f"nothing was collected from {names}" in done.stderr + done.stdout

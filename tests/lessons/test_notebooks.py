@@ -104,10 +104,13 @@ def ignored_without_claim(notebook: NotebookNode) -> None:
     notebook.cells[5].source = "print(total)"
 
 
-def at_home(*, words: int = 0, last: bool = True) -> Callable[[NotebookNode], None]:
+def at_home(
+    *, words: int = 0, last: bool = True, stated: str = ""
+) -> Callable[[NotebookNode], None]:
     section = new_markdown_cell("## At home" + " word" * words, id="home")
 
     def change(notebook: NotebookNode) -> None:
+        replaces("5 minutes", f"5 minutes{stated}")(notebook)
         notebook.cells.insert(len(notebook.cells) if last else 1, section)
 
     return named(f"at home {words} {last}", change)
@@ -163,6 +166,7 @@ BREAKS = {
         writes(" word" * 38 * 165),
         replaces("5 minutes", "6 minutes"),
         at_home(words=15 * 165),
+        at_home(words=165),  # not stated
     ],
     rules.outputs_fit_a_screen: [prints("row\n" * 33)],
     rules.lessons_are_named: [
@@ -196,7 +200,7 @@ def test_rule_notices(rule: Callable, change: Callable, tmp_path: Path) -> None:
     "change",
     [
         writes(""),
-        at_home(words=10 * 165),
+        at_home(words=10 * 165, stated=", and 13 at home"),
         prints("row\n" * 32),
         writes("[Lesson 02,\ncProfile](02_cprofile.ipynb), cProfile (lesson 02)"),
         writes("Lesson 02 (cProfile) and lesson 06, the GPU's timeline"),
