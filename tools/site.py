@@ -29,6 +29,7 @@ CONFIGURATION = {
     "smartquotes": False,
     "html_title": "Measure PyTorch",
     "extensions": ["myst_nb", "tools.site"],
+    "suppress_warnings": ["misc.highlighting_failure"],  # a cell's %cd in a page's Python
     "nb_execution_mode": "off",
     "nb_merge_streams": True,
     "myst_enable_extensions": ["dollarmath"],
@@ -127,9 +128,12 @@ def short_title(path: Path) -> str:
     return re.search(r"^# (?:Exercises )?(.+?)(:|$)", text, re.M)[1]
 
 
-def as_read(source: str) -> str:
-    """A page as the site shows it; whoever downloads a notebook gets the stored one."""
+def as_read(source: str, folder: Path) -> str:
+    """A page of ``folder`` as the site shows it; a notebook's download is the stored one."""
     if not source.startswith("{"):
+        # GitHub can show a folder, the site cannot: only the words of such a link stay.
+        words = r"\[([^][]*)\]\(([^()\s#]+)\)"
+        source = re.sub(words, lambda it: it[1] if (folder / it[2]).is_dir() else it[0], source)
         return LINK.sub(lambda link: link[0].replace("README.md", "index.md"), source)
     notebook = nbformat.reads(source, 4)
     notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith(NOTES)]
@@ -164,7 +168,7 @@ def setup(app) -> dict:
     """What Sphinx calls, because CONFIGURATION names this module among its extensions."""
 
     def prepare(app, page: str, source: list[str]) -> None:
-        source[0] = as_read(source[0])
+        source[0] = as_read(source[0], (notebooks.ROOT / page).parent)
 
     app.connect("source-read", prepare)
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))

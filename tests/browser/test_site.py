@@ -215,7 +215,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cells = [new_markdown_cell(link), new_markdown_cell(notes)]
     files = {
         "README.md": "# Course\n\n[one](notebooks/01_one.ipynb#which-clock) [more](docs/more.md)\n",
-        "docs/more.md": "# More\n\n## Half a day\n\n[home](../README.md#course)\n",
+        "docs/more.md": "# More\n\n[home](../README.md#course) and [code](../helpers)\n",
         "notebooks/01_one.ipynb": notebooks.as_text(new_notebook(cells=cells)),
         "helpers/one.py": "one = 1\n",
     }
