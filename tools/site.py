@@ -21,13 +21,15 @@ from tools.lab import NOTES
 
 README = notebooks.ROOT / "README.md"
 LINK = re.compile(r"(?<=\]\()([^()\s#]*)(#[^()\s]*|)(?=\))")
+NOTEBOOK = re.compile(r"""(?<=href=")([^":]+)\.ipynb(?=["#])""")  # in a table that a cell shows
 THEME = Path(__file__).with_name("theme")
 CONFIGURATION = {
     "project": "Measure PyTorch",
     "language": "en",
+    "smartquotes": False,
     "html_title": "Measure PyTorch",
     "extensions": ["myst_nb", "tools.site"],
-    "suppress_warnings": ["toc.not_included"],
+    "suppress_warnings": ["misc.highlighting_failure"],  # a cell's %cd in a page's Python
     "nb_execution_mode": "off",
     "nb_merge_streams": True,
     "myst_enable_extensions": ["dollarmath"],
@@ -66,11 +68,15 @@ def main(arguments: list[str]) -> int:
         print(f"The site needs {error.name}, which is not installed: {install}", file=sys.stderr)
         return 1
     out = Path(arguments[0] if arguments else notebooks.ROOT / "site").resolve()
+    if (out / ".buildinfo").exists():  # Sphinx wrote it: no page that is gone stays
+        shutil.rmtree(out)
     with tempfile.TemporaryDirectory() as folder, docutils_namespace():
         source = Path(folder, "source")
         write_source(source)
-        app = Sphinx(source, None, out, Path(folder, "doctrees"), "html", CONFIGURATION,
-                     status=None, warning=sys.stderr, freshenv=True, warningiserror=True)  # fmt: skip
+        app = Sphinx(
+            source, None, out, Path(folder, "doctrees"), "html", CONFIGURATION,
+            status=None, warning=sys.stderr, freshenv=True, warningiserror=True,
+        )  # fmt: skip
         app.build()
     if app.statuscode == 0:
         print(f"written: {out / 'index.html'}")
@@ -122,15 +128,22 @@ def short_title(path: Path) -> str:
     return re.search(r"^# (?:Exercises )?(.+?)(:|$)", text, re.M)[1]
 
 
-def as_read(source: str) -> str:
-    """A page as the site shows it; whoever downloads a notebook gets the stored one."""
+def as_read(source: str, folder: Path) -> str:
+    """A page of ``folder`` as the site shows it; a notebook's download is the stored one."""
     if not source.startswith("{"):
+        # GitHub can show a folder, the site cannot: only the words of such a link stay.
+        words = r"\[([^][]*)\]\(([^()\s#]+)\)"
+        source = re.sub(words, lambda it: it[1] if (folder / it[2]).is_dir() else it[0], source)
         return LINK.sub(lambda link: link[0].replace("README.md", "index.md"), source)
     notebook = nbformat.reads(source, 4)
     notebook.cells = [cell for cell in notebook.cells if not cell.source.startswith(NOTES)]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = LINK.sub(lambda link: link[1] + anchor(link[2]), cell.source)
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "text/html" in data:
+                data["text/html"] = NOTEBOOK.sub(r"\1.html", data["text/html"])
     return nbformat.writes(notebook)
 
 
@@ -155,7 +168,7 @@ def setup(app) -> dict:
     """What Sphinx calls, because CONFIGURATION names this module among its extensions."""
 
     def prepare(app, page: str, source: list[str]) -> None:
-        source[0] = as_read(source[0])
+        source[0] = as_read(source[0], (notebooks.ROOT / page).parent)
 
     app.connect("source-read", prepare)
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))

@@ -10,7 +10,7 @@ const facts = () => ({
   contents: links(".bd-sidebar-primary .bd-links a"),
   previous: links("a.left-prev"),
   next: links("a.right-next"),
-  download: links("a.download"),
+  download: links("a.this-notebook"),
 });
 
 // Whether it scrolls on its own, or stands in what does.
