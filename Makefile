@@ -1,8 +1,10 @@
 # make lab        work through the course in JupyterLab, in work/: a copy of your own (FRESH=04 starts
-#                 lesson 04 again)                               make teach     the same for instructors
-# make test       re-execute every notebook and check it        make test-all   everything that CI checks
-# make refresh    re-execute the notebooks in place             make lint       style of code and notebooks
-# make lock       renew constraints.txt from requirements.txt    make audit      ask for known weaknesses of it
+#                 lesson 04 again)
+# make teach      the same for instructors                      make slides    a deck for each lesson, in slides/
+# make test       re-execute every notebook and check it        make test-all  everything that CI checks
+# make refresh    re-execute the notebooks in place             make lint      style of code and notebooks
+# make lock       renew constraints.txt from requirements.txt   make audit     ask for known weaknesses of it
+# make site       the course as a web site to read, in site/
 # make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
 # make report MODEL=package.module:function     profile a model of yours, as one page
 #
@@ -16,7 +18,7 @@ GRADERS := .venv/graders
 # Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: lab teach test test-all refresh report grade lint lock audit
+.PHONY: lab teach slides site test test-all refresh report grade lint lock audit
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -24,6 +26,9 @@ lab: $(READY)
 
 teach: $(READY)
 	$(BIN)/python -m tools.lab --teach $(if $(FRESH),--fresh $(FRESH))
+
+slides: $(READY) $(MAKERS)
+	@$(BIN)/python -m tools.slides $(NOTEBOOK)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -38,6 +43,9 @@ refresh: $(READY) $(GRADERS) # then the exercises are released from their soluti
 
 report: $(READY)
 	@$(BIN)/python -m tools.report "$(MODEL)"
+
+site: $(READY) $(MAKERS)
+	@$(BIN)/python -m tools.site
 
 grade: $(READY) $(GRADERS)
 	@$(BIN)/python -m tools.grade "$(SUBMISSIONS)" $(OPTIONS)
@@ -62,7 +70,7 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 
 $(MAKERS): requirements-make.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-make.txt -c constraints.txt && touch $(MAKERS) \
-	  || echo "What the browser's tests need could not be installed: they are skipped."
+	  || echo "What the site, the decks and the browser's tests need could not be installed: the tests are skipped."
 
 $(GRADERS): requirements-grade.txt $(READY)
 	$(BIN)/python -m pip install --quiet -r requirements-grade.txt -c constraints.txt && touch $(GRADERS)

@@ -7,6 +7,7 @@ strings, lists, dictionaries, tensors, or one of the small classes at the end of
 
 import hashlib
 import random
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,6 @@ from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from statistics import median
-
-import torch
-from torch import Tensor
 
 from helpers import _input, units
 
@@ -121,7 +119,12 @@ def _plain(value: object) -> object:
         return list(value)
     if getattr(value, "ndim", 1) == 0:
         return value.item()
-    return value.detach().cpu() if isinstance(value, Tensor) else value
+    return value.detach().cpu() if _is_tensor(value) else value
+
+
+def _is_tensor(value: object) -> bool:
+    """Whether it is torch's; a set that does without torch need not wait for its import."""
+    return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
 
 
 def _same(came: object, expected: object, within: float) -> bool:
@@ -130,13 +133,13 @@ def _same(came: object, expected: object, within: float) -> bool:
         return type(came) is type(expected) and came == expected
     if isinstance(expected, Real):
         return isinstance(came, Real) and abs(came - expected) <= within * abs(expected)
-    if isinstance(expected, Tensor):
-        if not isinstance(came, Tensor) or came.shape != expected.shape:
+    if _is_tensor(expected):
+        if not _is_tensor(came) or came.shape != expected.shape:
             return False
         if not (came.is_floating_point() or expected.is_floating_point()):
-            return torch.equal(came, expected)
+            return came.equal(expected)
         worst = within * expected.double().abs().max().item() if expected.numel() else 0.0
-        return torch.allclose(came.double(), expected.double(), rtol=0, atol=worst)
+        return came.double().allclose(expected.double(), rtol=0, atol=worst)
     if isinstance(expected, list):
         return (
             isinstance(came, list)
@@ -155,7 +158,7 @@ def _same(came: object, expected: object, within: float) -> bool:
 def _shown(value: object) -> str:
     if value is ...:
         return "..."
-    if isinstance(value, Tensor) and value.numel() > 6:
+    if _is_tensor(value) and value.numel() > 6:
         return f"a tensor of shape {tuple(value.shape)}, sum {value.double().sum():.6g}"
     if isinstance(value, Integral) and not isinstance(value, bool):
         return f"{int(value):,}"

@@ -22,9 +22,9 @@ class Fault(NamedTuple):
 
 FAULTS = {
     "pixels": Fault(
-        "a Python loop over the pixels",
-        "line_profiler",
-        """\
+        what="a Python loop over the pixels",
+        tool="line_profiler",
+        slow="""\
     image = torch.empty(3, 32, 32, dtype=DTYPE)
     for y in range(32):
         for x in range(32):
@@ -32,80 +32,80 @@ FAULTS = {
             image[:, y, x] = (pixel - mean) / deviation
     return image
 """,
-        """\
+        fast="""\
     image = (torch.from_numpy(pixels) / 255 - mean) / deviation
     return image.permute(2, 0, 1)
 """,
     ),
     "again": Fault(
-        "the pictures are read again in each epoch",
-        "cProfile",
-        """\
+        what="the pictures are read again in each epoch",
+        tool="cProfile",
+        slow="""\
     for _ in range(epochs):
         images = read(files)
 """,
-        """\
+        fast="""\
     images = read(files)
     for _ in range(epochs):
 """,
     ),
     "copy": Fault(
-        "all pictures are copied to take one",
-        "torch.profiler",
-        """\
+        what="all pictures are copied to take one",
+        tool="torch.profiler",
+        slow="""\
             places = range(start, start + len(chosen))
             batch = torch.cat([images[order][n : n + 1] for n in places])
 """,
-        """\
+        fast="""\
             batch = images[chosen]
 """,
     ),
     "float64": Fault(
-        "float64: twice the bytes of float32",
-        "torch.profiler",
-        "DTYPE = torch.float64  # as NumPy has it\n",
-        "DTYPE = torch.float32\n",
+        what="float64: twice the bytes of float32",
+        tool="torch.profiler",
+        slow="DTYPE = torch.float64  # as NumPy has it\n",
+        fast="DTYPE = torch.float32\n",
     ),
     "layout": Fault(
-        "a layout with a slow routine for pooling",
-        "torch.profiler",
-        "LAYOUT = torch.contiguous_format\n",
-        "LAYOUT = torch.channels_last\n",
+        what="a layout with a slow routine for pooling",
+        tool="torch.profiler",
+        slow="LAYOUT = torch.contiguous_format\n",
+        fast="LAYOUT = torch.channels_last\n",
     ),
     "graph": Fault(
-        "each step's graph is kept, with what it saved",
-        "saved_tensors_hooks",
-        """\
+        what="each step's graph is kept, with what it saved",
+        tool="saved_tensors_hooks",
+        slow="""\
     loss.backward(retain_graph=True)
     optimiser.step()
     return loss
 """,
-        """\
+        fast="""\
     loss.backward()
     optimiser.step()
     return loss.detach()
 """,
     ),
     "gradients": Fault(
-        "evaluation saves for a backward pass",
-        "saved_tensors_hooks",
-        "def evaluate(",
-        "@torch.no_grad()\ndef evaluate(",
+        what="evaluation saves for a backward pass",
+        tool="saved_tensors_hooks",
+        slow="def evaluate(",
+        fast="@torch.no_grad()\ndef evaluate(",
     ),
     "thread": Fault(
-        "one thread, whatever the number of cores",
-        "parallel_info",
-        "    torch.set_num_threads(1)\n",
-        "",
+        what="one thread, whatever the number of cores",
+        tool="parallel_info",
+        slow="    torch.set_num_threads(1)\n",
+        fast="",
     ),
     "log": Fault(
-        "every weight is logged",
-        "cProfile",
-        """\
+        what="every weight is logged",
+        tool="cProfile",
+        slow="""\
         for number in weights.flatten().tolist():
             print(f"{name} {number}", file=log)
 """,
-        """\
+        fast="""\
         print(f"{name} {weights.detach().norm().item()}", file=log)
 """,
     ),

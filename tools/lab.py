@@ -10,6 +10,7 @@ again, and keeps the old one under another name.
 import argparse
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -24,6 +25,13 @@ from tools import notebooks
 
 INTRODUCES = re.compile(r"-(text|own|how|hook)$")  # ids of the cells that lead to the next one
 ANSWERS = re.compile(r"(So |Answer )?\([a-e]\)")
+# Type for the last row, with which 84 columns of code fit a screen of 1280 pixels.
+TYPE = {"code-font-size": "20px", "content-font-size1": "20px", "ui-font-size1": "17px"}
+ON_SCREEN = {
+    "apputils-extension/themes": {"overrides": TYPE},
+    "apputils-extension/notification": {"fetchNews": "false"},
+    "statusbar-extension/plugin": {"visible": False},
+}
 NOTES = "<details><summary>Instructor notes</summary>"
 
 
@@ -46,8 +54,22 @@ def main(arguments: list[str]) -> int:
     first = f"{folder.name}/00_start_here.ipynb"
     # Rooted in the course, because lessons show figures that lie outside of the reader's folder.
     root = f"--ServerApp.root_dir={notebooks.ROOT}"
+    environment = dict(os.environ)
+    if options.teach:  # JupyterLab's Simple Interface
+        first = f"--LabApp.default_url=/doc/tree/{first}"
+        environment["JUPYTERLAB_SETTINGS_DIR"] = str(for_a_class(folder / ".settings"))
     start = [sys.executable, "-m", "jupyterlab", first, root, *jupyter]
-    return subprocess.call(start, cwd=notebooks.ROOT)
+    return subprocess.call(start, cwd=notebooks.ROOT, env=environment)
+
+
+def for_a_class(settings: Path) -> Path:
+    """JupyterLab's settings in front of a class, apart from the instructor's own; changes stay."""
+    for name, values in ON_SCREEN.items():
+        path = settings / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(json.dumps(values, indent=1), encoding="utf-8")
+    return settings
 
 
 def hand_out(folder: Path, teach: bool = False, fresh: str = "") -> Iterator[str]:

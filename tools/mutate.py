@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SEED, EDITS, SECONDS = 0, 60, 60  # edits a module; CPU time for the tests of one
+# Their tests are not tests/unit/test_MODULE.py; and this one is no helper, but asked for by name.
+TESTS = {"faults": "lessons/test_faults", "tools/values": "unit/test_exercises"}
 HEAVY = """torch.fx torch._dynamo torch.utils.flop_counter matplotlib.figure matplotlib.legend
     pandas IPython.display PIL.Image psutil pytest nbval.plugin"""
 SWAPS = """Lt:LtE Lt:Gt LtE:Lt LtE:Gt Gt:GtE Gt:Lt GtE:Gt GtE:Lt Eq:NotEq NotEq:Eq In:NotIn
@@ -85,9 +87,14 @@ def edits(node: ast.AST, picture: bool) -> Iterator[tuple[ast.AST, str, object]]
                 yield from edits(child, picture)
 
 
+def place(root: Path, module: str) -> Path:
+    return root / ("" if module.startswith("tools/") else "helpers") / f"{module}.py"
+
+
 def noticed(module: str, source: str, copy: Path) -> bool:
     """Whether the module's tests fail where ``source`` is its text; in a fork, to be quick."""
-    (copy / "helpers" / f"{module}.py").write_text(source)
+    place(copy, module).write_text(source)
+    tests = TESTS.get(module, f"unit/test_{Path(module).name.strip('_')}")
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
@@ -95,13 +102,14 @@ def noticed(module: str, source: str, copy: Path) -> bool:
         os.dup2(1, 2)
         os.chdir(copy)
         sys.path.insert(0, str(copy))
-        options = "-x -q -o addopts= -p no:cacheprovider --confcutdir=tests tests/unit/test_"
-        os._exit(__import__("pytest").main(f"{options}{Path(module).name.strip('_')}.py".split()))
+        sys.modules.pop("tools", None)  # the copy's
+        options = f"-x -q -o addopts= -p no:cacheprovider --confcutdir=tests tests/{tests}.py"
+        os._exit(__import__("pytest").main(options.split()))
     return os.waitpid(child, 0)[1] != 0
 
 
 def score(module: str, copy: Path) -> None:
-    source = (ROOT / "helpers" / f"{module}.py").read_text()
+    source = place(ROOT, module).read_text()
     tree, missed = ast.parse(source), []
     found = list(edits(tree, picture=module.startswith("plotting")))
     chosen = random.Random(f"{SEED} {module}").sample(found, min(EDITS, len(found)))
@@ -129,7 +137,7 @@ if __name__ == "__main__":
     files = (path.relative_to(ROOT / "helpers") for path in (ROOT / "helpers").rglob("*.py"))
     modules = sorted(str(path.with_suffix("")) for path in files if path.stem != "__init__")
     with tempfile.TemporaryDirectory() as folder:
-        for part in ("helpers", "tests", "tools"):
+        for part in ("helpers", "notebooks", "tests", "tools"):
             shutil.copytree(ROOT / part, Path(folder) / part)
         for module in sys.argv[1:] or modules:
             score(module, Path(folder))

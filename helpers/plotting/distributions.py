@@ -145,4 +145,5 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
         ax.set(title=key, xticks=[], yticks=[])
         marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
     figure.suptitle(title)
-    show(figure, f"{len(pictures)} pictures. Title: {title}. {'; '.join(marks)}.")
+    kind = "Picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
+    show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")

@@ -22,16 +22,13 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from tests.browser.conftest import CHROMIUM, FLAGS  # noqa: F401 (once defined here)
 from tools import notebooks
 
 pytestmark = pytest.mark.everything
 LESSONS = sorted(path.name for path in notebooks.NOTEBOOKS.glob("*.ipynb"))
 RUN = ("00_start_here.ipynb", "11_nsight.ipynb")  # quick; the strict run has them all
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-FLAGS += ["--disable-background-networking", "--disable-component-update"]
-FLAGS += ["--disable-dev-shm-usage"]
-# Nothing is asked of the network, and every cell is drawn, not only those on the screen.
+# No news are fetched, and every cell is drawn, not only those on the screen.
 SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false"},
     "notebook-extension/tracker": {"windowingMode": "none"},
@@ -104,14 +101,9 @@ def jupyterlab(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+def lab(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """``lab(path)`` opens a notebook and gives the page; ``lab.outside``: what it asked others."""
-    words = "Playwright is missing: pip install -r requirements-make.txt -c constraints.txt"
-    api = pytest.importorskip("playwright.sync_api", reason=words)
-    if not CHROMIUM:
-        pytest.skip("Chromium is missing: on Debian, apt-get install chromium")
-    with jupyterlab(tmp_path_factory.mktemp("lab")) as address, api.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with jupyterlab(tmp_path_factory.mktemp("lab")) as address:
         page = chromium.new_page(viewport={"width": 1280, "height": 720})
         page.set_default_timeout(1000 * notebooks.CELL_TIMEOUT)
 
@@ -127,6 +119,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         page.add_script_tag(path=SCRIPT)
         page.wait_for_function("() => drawn('work/00_start_here.ipynb')")
         yield opened
+        page.close()
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -31,6 +32,12 @@ TOOLS = {  # fault: which row it is, of which rows
     "thread": ("at::get_num_threads() : 1", "threads"),
     "log": ("builtins.print", "called"),
 }
+TOOL_OF = {  # rows: the catalogue's word for what gives them
+    **dict.fromkeys(["called_by_train", "called"], "cProfile"),
+    **dict.fromkeys(["by_memory", "by_time", "types"], "torch.profiler"),
+    **dict.fromkeys(["kept", "saved"], "saved_tensors_hooks"),
+    **{"lines": "line_profiler", "threads": "parallel_info"},
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,8 +53,9 @@ def lesson() -> dict[str, Any]:
     """What the lesson's own cells define: its measures are those that are tested."""
     scope: dict[str, Any] = {}
     sources = {cell.id: cell.source for cell in notebooks.read(LESSON).cells}
-    for name in ("setup", "look-faults", "look-run", "memory-define", "keep-counts"):
-        exec(sources[name], scope)
+    with mock.patch("concurrent.futures.ProcessPoolExecutor"):  # a child is for its profiles
+        for name in ("setup", "look-faults", "look-run", "memory-define", "keep-counts"):
+            exec(sources[name], scope)
     return scope
 
 
@@ -67,6 +75,7 @@ def test_its_tool_has_it_among_the_first_three_rows(
     name: str, lesson: dict, tmp_path: Path
 ) -> None:
     row, rows = TOOLS[name]
+    assert faults.FAULTS[name].tool == TOOL_OF[rows]
     worse = faults.load([name], tmp_path / "worse.py")
     worse.BATCH = 24  # the more pictures, the less the rest counts
     files, labels = worse.pictures(32)

@@ -1,6 +1,7 @@
 """The reader's own copy: nothing spoiled, nothing lost, and no stop at another measurement."""
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -103,12 +104,31 @@ def test_a_lesson_that_is_not_there_and_a_folder_that_cannot_be_written(
 def test_jupyterlab_opens_the_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started = []
     monkeypatch.setattr(lab.notebooks, "ROOT", tmp_path)
-    monkeypatch.setattr(subprocess, "call", lambda command, cwd: started.append(command[1:]) or 0)
-    assert lab.main(["--teach", "--no-browser"]) == 0
-    (words,) = started
-    assert words[:3] == ["-m", "jupyterlab", "teach/00_start_here.ipynb"]
-    assert words[3:] == [f"--ServerApp.root_dir={tmp_path}", "--no-browser"]
-    assert (tmp_path / "teach" / "00_start_here.ipynb").exists()
+    monkeypatch.setattr(subprocess, "call", lambda line, cwd, env: started.append((line, env)) or 0)
+    assert lab.main(["--no-browser"]) == 0
+    words, environment = started[0]
+    assert words[1:4] == ["-m", "jupyterlab", "work/00_start_here.ipynb"]
+    assert words[4:] == [f"--ServerApp.root_dir={tmp_path}", "--no-browser"]
+    assert environment == os.environ
+    assert (tmp_path / "work" / "00_start_here.ipynb").exists()
+
+
+def test_in_front_of_a_class_one_document_is_shown_in_large_type(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started = []
+    monkeypatch.setattr(lab.notebooks, "ROOT", tmp_path)
+    monkeypatch.setattr(subprocess, "call", lambda line, cwd, env: started.append((line, env)) or 0)
+    assert lab.main(["--teach"]) == 0
+    words, environment = started[0]
+    assert "--LabApp.default_url=/doc/tree/teach/00_start_here.ipynb" in words
+    settings = Path(environment["JUPYTERLAB_SETTINGS_DIR"])
+    assert settings.is_relative_to(tmp_path / "teach")
+    themes = settings / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
+    assert json.loads(themes.read_text())["overrides"]["code-font-size"] == "20px"
+    themes.write_text("{}")  # what the instructor changes stays
+    assert lab.main(["--teach"]) == 0
+    assert themes.read_text() == "{}"
 
 
 def test_in_a_copy_a_measurement_that_differs_does_not_stop_run_all(work: Path) -> None:

@@ -1,5 +1,7 @@
 import doctest
 import json
+import subprocess
+import sys
 import time
 from functools import partial
 
@@ -22,6 +24,12 @@ def test_a_draw_depends_on_the_student_and_the_task() -> None:
 def test_a_draw_asks_for_the_id(student: object) -> None:
     with pytest.raises(ValueError, match="student must be your id"):
         draw(student, "03, a")
+
+
+def test_a_set_without_tensors_does_not_wait_for_torch() -> None:
+    line = "import sys; from helpers import exercises; exercises.expect('it', 3, 3.0); "
+    line += "sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", line], cwd=exercises.RECORDINGS, check=True)
 
 
 RIGHT = [

@@ -19,6 +19,8 @@ def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(
     assert terminal(f"'{sys.executable}' -c 'print(1)' python", tmp_path) == "1\n"
     which = "import shutil; print(shutil.which('python'))"
     assert terminal(f'python -c "{which}"', tmp_path, PATH="/nowhere") == "python\n"
+    rest = "import os; print(os.environ['PATH'].split(os.pathsep)[1:])"
+    assert terminal(f'python -c "{rest}"', tmp_path, PATH="/nowhere") == "['/nowhere']\n"
     quoted = "import shlex, sys; print(shlex.quote(sys.executable))"
     with monkeypatch.context() as patch:
         spaced = tmp_path / "a course" / "python"
@@ -43,12 +45,16 @@ def test_colours_are_asked_for_by_the_caller_only(
 
 def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     (tmp_path / "start.py").write_text(
-        "import pathlib, subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        "pathlib.Path('pid').write_text(str(child.pid))\nchild.wait()\n"
+        "import os, pathlib, subprocess, sys, time\n"
+        "below = int(sys.argv[1])\n"
+        "pathlib.Path(f'{below}.pid').write_text(str(os.getpid()))\n"
+        "if below:\n    subprocess.run([sys.executable, __file__, str(below - 1)])\n"
+        "time.sleep(60)\n"
     )
-    with pytest.raises(subprocess.TimeoutExpired):
-        terminal("python start.py", tmp_path, timeout=3)
-    child = int((tmp_path / "pid").read_text())
-    gone = not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie"
-    assert gone
+    with pytest.raises(subprocess.TimeoutExpired) as raised:
+        terminal("python start.py 2", tmp_path, timeout=4)
+    pids = [int((tmp_path / f"{below}.pid").read_text()) for below in range(3)]
+    for pid in pids:
+        assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
+    mine = [child.pid for child in psutil.Process().children()]  # a zombie is one, too
+    assert pids[2] not in mine, raised  # which keeps what was started from being collected

@@ -1,0 +1,55 @@
+// What an audience would stumble over in the deck that is open: a sentence each. `lesson` is what
+// the notebook says: its sections, its code, the number of its predictions.
+
+const SMALLEST = 16; // pixels of type, in a view of 1280 × 720
+const plain = (text) => text.replace(/\s+/g, " ").trim();
+
+const complaints = (lesson) => {
+  const found = [];
+  const headings = [], sources = [];
+  let predictions = 0;
+  Reveal.getSlides().forEach((slide, number) => {
+    const say = (what) => found.push(`slide ${number + 1}: ${what}`);
+    const { h, v } = Reveal.getIndices(slide);
+    Reveal.slide(h, v, -1);
+    const seen = (part) => part.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+    const code = [...slide.querySelectorAll(".jp-CodeCell .highlight")];
+    const outputs = [...slide.querySelectorAll(".jp-OutputArea-child")];
+    if (code.some(seen) && outputs.some(seen)) say("an output comes with its code, not after it");
+    const asked = [...slide.querySelectorAll(".predict")];
+    if (asked.length && (code.length || outputs.length)) say("a prediction shares its slide");
+    predictions += asked.length;
+    for (const part of asked.map((one) => one.closest(".jp-Cell"))) {
+      const words = plain(part.textContent.replace("Predict", "")).split(" ").length;
+      if (words > 60 + part.querySelectorAll(".option").length) say(`a question of ${words} words`);
+    }
+    headings.push(...[...slide.querySelectorAll("h2")].map((one) => plain(one.textContent)));
+    sources.push(...code.map((one) => plain(one.textContent)));
+
+    Reveal.slide(h, v, 99); // with all that comes step by step
+    if ([...slide.querySelectorAll("aside.notes")].some(seen)) say("the notes are shown");
+    const parts = [...slide.querySelectorAll("*")].filter((part) => !part.closest("aside") && seen(part));
+    if (!parts.length) say("nothing is shown");
+    const boxes = parts.map((part) => part.getBoundingClientRect());
+    if (boxes.some((box) => box.bottom > 720.5 || box.right > 1280.5 || box.top < 0 || box.left < 0))
+      say("something does not fit the screen");
+    if (parts.some((part) => part.clientWidth && getComputedStyle(part).overflowX !== "visible" &&
+        (part.scrollWidth > part.clientWidth + 1 || part.scrollHeight > part.clientHeight + 1)))
+      say("something is cut off");
+    const sizes = parts
+      .filter((part) => [...part.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+      .map((part) => parseFloat(getComputedStyle(part).fontSize));
+    if (Math.min(...sizes) < SMALLEST) say(`type of ${Math.min(...sizes)} pixels`);
+    for (const picture of slide.querySelectorAll("img")) {
+      if (!picture.naturalWidth) say("a picture is not shown");
+      if (!picture.alt) say("a picture has no alt text");
+    }
+  });
+  for (const title of lesson.sections)
+    if (!headings.includes(plain(title))) found.push(`no slide opens the section ${title}`);
+  const order = sources.join("\n") === lesson.code.map(plain).join("\n");
+  if (!order) found.push("the code cells are not those of the notebook, one by one, in order");
+  if (predictions !== lesson.predictions)
+    found.push(`${predictions} predictions instead of ${lesson.predictions}`);
+  return found;
+};
