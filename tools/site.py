@@ -68,18 +68,19 @@ def main(arguments: list[str]) -> int:
         print(f"The site needs {error.name}, which is not installed: {install}", file=sys.stderr)
         return 1
     out = Path(arguments[0] if arguments else notebooks.ROOT / "site").resolve()
-    if (out / ".buildinfo").exists():  # Sphinx wrote it: no page that is gone stays
-        shutil.rmtree(out)
     with tempfile.TemporaryDirectory() as folder, docutils_namespace():
-        source = Path(folder, "source")
+        source, made = Path(folder, "source"), Path(folder, "site")  # myst-nb also writes beside it
         write_source(source)
         app = Sphinx(
-            source, None, out, Path(folder, "doctrees"), "html", CONFIGURATION,
+            source, None, made, Path(folder, "doctrees"), "html", CONFIGURATION,
             status=None, warning=sys.stderr, freshenv=True, warningiserror=True,
         )  # fmt: skip
         app.build()
-    if app.statuscode == 0:
-        print(f"written: {out / 'index.html'}")
+        if app.statuscode == 0:
+            if (out / ".buildinfo").exists():  # Sphinx wrote it: no page that is gone stays
+                shutil.rmtree(out)
+            shutil.copytree(made, out, dirs_exist_ok=True)
+            print(f"written: {out / 'index.html'}")
     return app.statuscode
 
 

@@ -8,7 +8,6 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tests.browser.test_lessons import CHROMIUM, FLAGS
 from tools import notebooks, slides
 
 pytestmark = pytest.mark.everything
@@ -54,33 +53,28 @@ def small() -> NotebookNode:
 
 
 @pytest.fixture(scope="module")
-def deck(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+def deck(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """``deck(name)`` opens a deck and gives the page; ``deck.outside``: what it asked others."""
     words = "a package is missing: pip install -r requirements-make.txt -c constraints.txt"
-    api = pytest.importorskip("playwright.sync_api", reason=words)
     for package in ("sphinx_revealjs", "latex2mathml"):
         pytest.importorskip(package, reason=words)
-    if not CHROMIUM:
-        pytest.skip("Chromium is missing: on Debian, apt-get install chromium")
     folder = tmp_path_factory.mktemp("slides")
     one_more = folder / "15_small.ipynb"
     one_more.write_text(notebooks.as_text(small()), encoding="utf-8")
-    with api.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    page = chromium.new_page(viewport={"width": 1280, "height": 720})
 
-        def opened(lesson: Path):
-            (deck,) = slides.build([lesson], folder)
-            page.goto(deck.as_uri())
-            page.wait_for_function("() => window.Reveal?.isReady()")
-            page.add_script_tag(path=SCRIPT)
-            return page
+    def opened(lesson: Path):
+        (deck,) = slides.build([lesson], folder)
+        page.goto(deck.as_uri())
+        page.wait_for_function("() => window.Reveal?.isReady()")
+        page.add_script_tag(path=SCRIPT)
+        return page
 
-        opened.small, opened.outside = one_more, []
-        here = (folder.as_uri(), "data:", "blob:")
-        page.on("request", lambda it: it.url.startswith(here) or opened.outside.append(it.url))
-        yield opened
-        chromium.close()
+    opened.small, opened.outside = one_more, []
+    here = (folder.as_uri(), "data:", "blob:")
+    page.on("request", lambda it: it.url.startswith(here) or opened.outside.append(it.url))
+    yield opened
+    page.close()
 
 
 def in_class(lesson: NotebookNode) -> dict:
