@@ -64,7 +64,8 @@ def visit(chromium, folder: Path) -> Iterator:
         wrong += page.evaluate("complaints()")
         return SimpleNamespace(**facts, path=path, complaints=wrong, barriers=barriers)
 
-    page = chromium.new_page()
+    # Without motion a colour is there at once: axe would see buttons half-way from light to dark.
+    page = chromium.new_page(reduced_motion="reduce")
     visited.page, visited.outside = page, []
     here = (folder.as_uri(), "data:")
     page.on("request", lambda it: it.url.startswith(here) or visited.outside.append(it.url))
