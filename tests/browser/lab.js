@@ -19,7 +19,7 @@ const drawn = (path) => {
   const notebook = notebookOf(path);
   return notebook === jupyterapp.shell.currentWidget && notebook.isRevealed &&
     notebook.content.widgets.every((cell) => cell.node.isConnected &&
-      (cell.model.type === "code" || cell.node.querySelector(".jp-RenderedMarkdown"))) &&
+      (cell.model.type === "code" || cell.node.querySelector(".jp-RenderedMarkdown")?.firstChild)) &&
     [...notebook.node.querySelectorAll("img")].every((picture) => picture.complete);
 };
 
