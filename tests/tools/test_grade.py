@@ -551,7 +551,9 @@ def test_a_grader_that_is_killed_leaves_nobody_at_work(small: Class, tmp_path: P
         others = psutil.Process(running.pid).children(recursive=True)
         running.kill()
     assert others
-    assert not psutil.wait_procs(others, timeout=20)[1]
+    left = psutil.wait_procs(others, timeout=20)[1]
+    # in a container nobody may bury them
+    assert [one for one in left if one.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_shards_add_up(small: Class, tmp_path: Path) -> None:
