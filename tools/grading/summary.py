@@ -53,7 +53,8 @@ def by_hand(out: Path) -> list[list[str]]:
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8: save it as CSV, in UTF-8, with commas") from None
     if head[: len(BY_HAND)] != BY_HAND:
-        raise ValueError(f"{path} must begin with {','.join(BY_HAND)}, but {','.join(head)} came: "
+        came = ",".join(head) or "nothing"
+        raise ValueError(f"{path} must begin with {','.join(BY_HAND)}, but {came} came: "
                          "save it as CSV, in UTF-8, with commas")  # fmt: skip
     return [(line + [""] * len(BY_HAND))[: len(BY_HAND)] for line in lines if any(line)]
 
