@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -180,8 +181,9 @@ def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
                 job = waiting.pop()
                 told = late[job.student, job.lesson]
                 process = context.Process(target=work, args=(job, out, marks, told))
-                process.start()
-                running[process.sentinel] = (process, job, time.monotonic())
+                with uninterrupted():
+                    process.start()
+                    running[process.sentinel] = (process, job, time.monotonic())
             for sentinel in wait(list(running)):
                 process, job, start = running.pop(sentinel)
                 process.join()
@@ -203,6 +205,16 @@ def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
             process.join()
         return True
     return False
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl+C waits for the end of this: who is started is known, and will be stopped."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def work(job: marking.Job, out: Path, marks: summary.Marks, late: str) -> None:
