@@ -2,7 +2,7 @@ import doctest
 import json
 import subprocess
 import sys
-import time
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,6 +12,10 @@ import torch
 from helpers import exercises
 from helpers.exercises import Device, Work, draw, expect, faster, one_of
 from tools import values
+
+
+def test_a_draw_is_the_same_on_every_computer() -> None:
+    assert draw("ada", "03, a block").random() == 0.855109341830307
 
 
 def test_a_draw_depends_on_the_student_and_the_task() -> None:
@@ -87,36 +91,86 @@ def test_what_is_wrong(came, expected, within, sentence, capsys: pytest.CaptureF
     assert capsys.readouterr().out == ""
 
 
-def test_a_long_answer_is_cut() -> None:
+@pytest.mark.parametrize(
+    ("came", "shown"),
+    [
+        ("x" * 158, repr("x" * 158)),
+        ("x" * 159, repr("x" * 159)[:160] + "…"),
+        (torch.zeros(6), repr(torch.zeros(6))),
+        (torch.zeros(7), "a tensor of shape (7,), sum 0"),
+    ],
+)
+def test_a_long_answer_is_cut(came: object, shown: str) -> None:
     with pytest.raises(AssertionError) as raised:
-        expect("it", "x" * 1000, 3)
-    assert len(str(raised.value)) < 250
+        expect("it", came, 3)
+    assert str(raised.value) == f"it: expected 3, but {shown} came"
 
 
 def test_a_choice_is_one_of_the_options(capsys: pytest.CaptureFixture) -> None:
     one_of("choice", "b", "abc")
     assert capsys.readouterr().out == "✓ choice: b was chosen\n"
-    for came in ("d", "", "ab", ..., 2):
-        with pytest.raises(AssertionError, match='choice: expected one of "a", "b", "c", but'):
+    for came, shown in [("d", "'d'"), ("", "''"), ("ab", "'ab'"), (..., "..."), (2, "2")]:
+        with pytest.raises(AssertionError) as raised:
             one_of("choice", came, "abc")
+        said = f'choice: expected one of "a", "b", "c", but {shown} came'
+        assert str(raised.value) == said
 
 
-def add(seconds: float, extra: int, a: int, b: int) -> int:
-    time.sleep(seconds)
-    return a + b + extra
+class Clock:
+    """Stands for the module ``time``: no other work on this computer moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    it = Clock()
+    monkeypatch.setattr(exercises, "time", it)
+    return it
+
+
+def add(clock: Clock, seconds: Sequence[float], extra: int = 0) -> Callable[[int, int], int]:
+    """A sum whose n-th call takes ``seconds[n]``, and further ones as long as the last."""
+    left = list(seconds)
+
+    def total(a: int, b: int) -> int:
+        clock.sleep(left.pop(0) if len(left) > 1 else left[0])
+        return a + b + extra
+
+    return total
 
 
 INPUTS = [(1, 2), (3, 4), (5, 6)]
 
 
-def test_faster_wants_the_same_result_and_the_speed(capsys: pytest.CaptureFixture) -> None:
-    slow = partial(add, 0.06, 0)
-    faster("sum", partial(add, 0.01, 0), slow, INPUTS)
-    assert capsys.readouterr().out.startswith("✓ sum: the same result, ~")
+def test_faster_wants_the_same_result_and_the_speed(
+    clock: Clock, capsys: pytest.CaptureFixture
+) -> None:
+    slow = add(clock, [0.25])
+    faster("sum", add(clock, [0.125]), slow, INPUTS)  # the least that is asked
+    assert capsys.readouterr().out.startswith("✓ sum: the same result, ~2")
     with pytest.raises(AssertionError, match="a different result, so its speed"):
-        faster("sum", partial(add, 0.0, 1), slow, INPUTS)
+        faster("sum", add(clock, [0.0625], extra=1), slow, INPUTS)
     with pytest.raises(AssertionError, match="expected at least 2 times as fast"):
-        faster("sum", partial(add, 0.05, 0), slow, INPUTS)
+        faster("sum", add(clock, [0.1875]), slow, INPUTS)
+
+
+@pytest.mark.parametrize(("most", "goes"), [(1, 1), (5, 3)])
+def test_faster_has_three_goes_or_fewer(
+    most: int, goes: int, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exercises, "most_goes", most)
+    start = clock.now
+    with pytest.raises(AssertionError):
+        faster("sum", add(clock, [0.25]), add(clock, [0.25]), INPUTS)
+    assert clock.now - start == goes * len(INPUTS) * 0.5
 
 
 def test_a_check_of_a_time_has_three_goes() -> None:
@@ -132,44 +186,47 @@ def test_a_check_of_a_time_has_three_goes() -> None:
     with pytest.raises(AssertionError):
         exercises.patiently(check, times=2)
     assert len(goes) == 6
+    with pytest.raises(AssertionError):
+        exercises.patiently(check)
+    assert len(goes) == 9
 
 
-def test_a_slow_moment_does_not_decide() -> None:
-    delays = iter([0.05, 0.05, 0.0, 0.0, 0.0, 0.0])
-
-    def mine(a: int, b: int) -> int:
-        return add(next(delays), 0, a, b)
-
-    faster("sum", mine, partial(add, 0.05, 0), INPUTS[:2])
+def test_a_slow_moment_does_not_decide(clock: Clock) -> None:
+    mine = add(clock, [0.25, 0.25, 0.125])
+    faster("sum", mine, add(clock, [0.25]), INPUTS[:2])
 
 
-def test_faster_lets_a_stand_in_bring_the_arguments_first() -> None:
+def test_faster_lets_a_stand_in_bring_the_arguments_first(clock: Clock) -> None:
     class StandIn:
         def prepared(self, *arguments: int) -> partial:
-            time.sleep(0.06)  # the way there, which does not count
-            return partial(add, 0.005, 0, *arguments)
+            clock.sleep(0.5)  # the way there, which does not count
+            return partial(add(clock, [0.125]), *arguments)
 
-    faster("sum", StandIn(), partial(add, 0.05, 0), INPUTS)
-
-
-def test_work_takes_its_time() -> None:
-    work = Work(seconds=[0.05, 0.0])
-    start = time.perf_counter()
-    assert work() == 1
-    assert time.perf_counter() - start >= 0.05
-    assert [work(), work()] == [2, 3]
+    faster("sum", StandIn(), add(clock, [0.25]), INPUTS)
 
 
-def test_a_device_returns_at_once_and_works_off_its_queue() -> None:
-    device = Device(seconds=[0.2, 0.1], waiting=0.2)
-    start = time.perf_counter()
+def test_work_takes_its_time(clock: Clock) -> None:
+    work, begun = Work(seconds=[0.5, 0.25, 0.125]), []
+    for number in (1, 2, 3, 4):
+        begun.append(clock.now)
+        assert work() == number
+    assert np.diff([*begun, clock.now]).tolist() == [0.5, 0.25, 0.125, 0.125]
+
+
+def test_a_device_returns_at_once_and_works_off_its_queue(clock: Clock) -> None:
+    device, start = Device(seconds=[0.25, 0.125], waiting=0.5), clock.now
     assert [device(), device()] == [1, 2]
-    assert time.perf_counter() - start < 0.2
+    assert clock.now == start
     device.synchronize()
-    assert time.perf_counter() - start >= 0.5
-    start = time.perf_counter()
+    assert clock.now == start + 0.875
+    clock.sleep(1)
     assert device() == 3  # as the last, and behind nothing
-    assert 0.1 <= device.free - start < 0.2
+    device.synchronize()
+    device.synchronize()
+    assert clock.now == start + 2.0
+    idle = Device(seconds=[0.25])
+    idle()
+    assert idle.free == clock.now + 0.25
 
 
 PLAIN = [
