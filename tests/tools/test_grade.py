@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
@@ -541,6 +542,16 @@ def test_what_was_stopped_goes_on_and_ends_alike(small: Class, tmp_path: Path) -
     assert len(list(tmp_path.glob("results/*/*.json"))) == 1
     assert "1 are graded already" in small.grade(out=tmp_path)
     assert tables(tmp_path) == tables(small.out)
+
+
+def test_a_grader_that_is_killed_leaves_nobody_at_work(small: Class, tmp_path: Path) -> None:
+    line = small.line("--jobs=2", out=tmp_path)
+    with subprocess.Popen(line, cwd=notebooks.ROOT, stdout=subprocess.PIPE, text=True) as running:
+        assert "[  1/3]" in running.stdout.readline()
+        others = psutil.Process(running.pid).children(recursive=True)
+        running.kill()
+    assert others
+    assert not psutil.wait_procs(others, timeout=20)[1]
 
 
 def test_shards_add_up(small: Class, tmp_path: Path) -> None:
