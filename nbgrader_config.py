@@ -1,4 +1,4 @@
-"""nbgrader on this course: ``nbgrader generate_assignment 03_macs_and_flops``, ``autograde``.
+"""nbgrader here: ``nbgrader generate_assignment --force 03_macs_and_flops``, then ``autograde``.
 
 ``make refresh`` and ``make grade`` read the same settings.
 """

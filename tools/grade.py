@@ -1,7 +1,7 @@
 """``make grade SUBMISSIONS=folder``: a class's exercises, each in a sandbox of its own.
 
     python -m tools.grade SUBMISSIONS [--lesson 03] [--due 2026-12-01T23:59] [--out grades]
-    python -m tools.grade SUBMISSIONS --shard 1/4 --out part1      (every fourth student)
+    python -m tools.grade SUBMISSIONS --shard 1/4 --out part1      (about a quarter of them)
     python -m tools.grade --merge part1 part2 part3 part4 --out grades
 
 Submissions are ``folder/STUDENT/NN_name.ipynb``. A second call grades only what is new or changed.
@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -32,9 +33,8 @@ try:
     from tools.grading import marking, sandbox, summary
 except ModuleNotFoundError as error:
     sys.exit(
-        f"Grading needs {error.name}, which is not here. It wants Linux or macOS, Python 3.11 to "
-        "3.13, and what make grade installs: pip install -r requirements-grade.txt -c "
-        "constraints.txt"
+        f"Grading needs {error.name}, which is not here. It wants Linux, Python 3.11 to 3.13, and "
+        "what make grade installs: pip install -r requirements-grade.txt -c constraints.txt"
     )
 
 NOTHING = "{} holds no exercises of a student: expected FOLDER/STUDENT/NN_name.ipynb"
@@ -50,6 +50,7 @@ def main(arguments: list[str]) -> int:
             merge(options.merge, out)
             results = summary.kept(out)
             late = {(one["student"], one["lesson"]): one["late"] for one in results if one["late"]}
+            say_marks(out, results)
             return finish(out, results, late)
         limits = sandbox.Limits(
             cell=options.cell_seconds,
@@ -77,11 +78,11 @@ def main(arguments: list[str]) -> int:
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.grade", allow_abbrev=False)
     add = parser.add_argument
-    add("folder", nargs="?", type=Path, help="holds a folder for each student")
+    add("folder", nargs="?", default="", help="holds a folder for each student, named by their id")
     add("--out", type=Path, default=Path("grades"), help="where the tables and pages go")
     add("--lesson", action="append", default=[], help="only this one, such as 03")
-    add("--due", type=datetime.fromisoformat, help="what came later is said to be late")
-    add("--shard", default="1/1", help="k/n: every n-th student, beginning with the k-th")
+    add("--due", type=moment, help="what came after 2026-12-01T23:59 is said to be late")
+    add("--shard", default="1/1", help="k/n: the k-th of n parts of the class, about alike large")
     add("--merge", nargs="+", type=Path, help="the --out folders of shards")
     add("--no-sandbox", action="store_true", help="only for code that you trust")
     add("--jobs", type=int, default=os.cpu_count(), help="submissions at the same time")
@@ -95,27 +96,50 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         parser.error(f"--shard must be k/n, such as 1/4, but {options.shard} came")
     options.part, options.parts = int(part) - 1, int(parts)
-    if not options.merge and not (options.folder and options.folder.is_dir()):
-        parser.error(f"SUBMISSIONS must be a folder, but {options.folder} came")
+    if not options.merge and not (options.folder and Path(options.folder).is_dir()):
+        parser.error(f"SUBMISSIONS must be a folder, but {options.folder or 'nothing'} came")
+    options.folder = Path(options.folder)
+    for place in options.merge or []:
+        if not place.is_dir():
+            parser.error(f"--merge wants the --out folders of shards, but {place} came")
+    for one in options.lesson:
+        if not any(is_meant(path, [one]) for path in sets(options)):
+            parser.error(f"--lesson must be a set or its number, such as 03, but {one} came")
     return options
+
+
+def moment(word: str) -> datetime:
+    try:
+        return datetime.fromisoformat(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a day and a time such as 2026-12-01T23:59, but {word} came"
+        ) from None
+
+
+def sets(options: argparse.Namespace) -> list[Path]:
+    found = options.sets.resolve().glob("*/*.ipynb")
+    return sorted(path for path in found if path.stem == path.parent.name)
+
+
+def is_meant(source: Path, lessons: list[str]) -> bool:
+    """Whether it is the set 03_macs_and_flops, or that of the number 03."""
+    return f"{source.stem}_".startswith(tuple(f"{one}_" for one in lessons))
 
 
 def found(
     options: argparse.Namespace, limits: sandbox.Limits, scratch: Path
 ) -> Iterator[marking.Job]:
     """A job for each student and each lesson that someone handed in."""
-    sets = sorted(
-        path for path in options.sets.resolve().glob("*/*.ipynb") if path.stem == path.parent.name
-    )
-    if options.lesson:
-        sets = [path for path in sets if any(path.stem.startswith(one) for one in options.lesson)]
     students = []
     for path in sorted(options.folder.resolve().iterdir()):
         if path.is_dir() and path.name.isprintable() and not path.name.startswith("."):
             students.append(path)
         else:
             print(f"{path.name!a} is no student's folder: left out")
-    for source in sets:
+    for source in sets(options):
+        if options.lesson and not is_meant(source, options.lesson):
+            continue
         files = {student: handed_in(student, source.stem) for student in students}
         if not any(files.values()):
             continue
@@ -157,8 +181,9 @@ def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
                 job = waiting.pop()
                 told = late[job.student, job.lesson]
                 process = context.Process(target=work, args=(job, out, marks, told))
-                process.start()
-                running[process.sentinel] = (process, job, time.monotonic())
+                with uninterrupted():
+                    process.start()
+                    running[process.sentinel] = (process, job, time.monotonic())
             for sentinel in wait(list(running)):
                 process, job, start = running.pop(sentinel)
                 process.join()
@@ -180,6 +205,16 @@ def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
             process.join()
         return True
     return False
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl+C waits for the end of this: who is started is known, and will be stopped."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def work(job: marking.Job, out: Path, marks: summary.Marks, late: str) -> None:
@@ -271,19 +306,37 @@ def utc(moment: datetime) -> datetime:
 
 def merge(parts: list[Path], out: Path) -> None:
     """The shards' files in one folder; marks entered by hand are put together."""
-    lines = []
+    by_hand: dict[tuple, list] = {}
     for part in [out, *parts]:
         for name in ("autograded", "feedback", "results"):
             if part != out and (part / name).is_dir():
                 shutil.copytree(part / name, out / name, dirs_exist_ok=True)
-        if (part / "manual.csv").exists():
-            lines += (part / "manual.csv").read_text(encoding="utf-8-sig").splitlines()[1:]
-    head = ",".join(summary.BY_HAND)
-    (out / "manual.csv").write_text("\n".join([head, *dict.fromkeys(lines)]) + "\n")
+        for line in summary.by_hand(part):
+            who, points = tuple(line[:3]), line[3]
+            if who not in by_hand or (points and not by_hand[who][3]):
+                by_hand[who] = line
+    summary.write_by_hand(out, by_hand.values())
+
+
+def say_marks(out: Path, results: list[dict]) -> None:
+    """Put marks that were entered by hand after the shards were graded onto the students' pages."""
+    marks = summary.marks_by_hand(out)
+    marked = {who[:2] for who in marks}
+    for one in results:
+        student, lesson = one["student"], one["lesson"]
+        if (student, lesson) in marked:
+            graded = notebooks.read(out / "autograded" / student / lesson / f"{lesson}.ipynb")
+            page = out / "feedback" / student / f"{lesson}.html"
+            page.write_text(summary.feedback(graded, one, marks, one["late"]), encoding="utf-8")
 
 
 def finish(out: Path, results: list[dict], late: dict[tuple, str]) -> int:
     summary.write(out, results, late)
+    known = {
+        (one["student"], one["lesson"], task) for one in summary.kept(out) for task in one["rows"]
+    }
+    for who in summary.marks_by_hand(out).keys() - known:
+        print(f"manual.csv: {summary.clean(', '.join(who))} was not graded: no mark was given")
     overdue = sum(bool(told) for told in late.values())
     pairs = len((out / "alike.csv").read_text().splitlines()) - 1
     print(f"{len(results)} submissions, {overdue} late, {pairs} pairs alike: {out}/grades.csv")

@@ -137,7 +137,7 @@ if __name__ == "__main__":
     files = (path.relative_to(ROOT / "helpers") for path in (ROOT / "helpers").rglob("*.py"))
     modules = sorted(str(path.with_suffix("")) for path in files if path.stem != "__init__")
     with tempfile.TemporaryDirectory() as folder:
-        for part in ("helpers", "notebooks", "tests", "tools"):
+        for part in ("assets", "helpers", "notebooks", "tests", "tools"):
             shutil.copytree(ROOT / part, Path(folder) / part)
         for module in sys.argv[1:] or modules:
             score(module, Path(folder))

@@ -21,13 +21,13 @@ def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(
     assert terminal(f'python -c "{which}"', tmp_path, PATH="/nowhere") == "python\n"
     rest = "import os; print(os.environ['PATH'].split(os.pathsep)[1:])"
     assert terminal(f'python -c "{rest}"', tmp_path, PATH="/nowhere") == "['/nowhere']\n"
-    quoted = "import shlex, sys; print(shlex.quote(sys.executable))"
+    quoted = "import shlex, sys; print(shlex.quote(sys.executable), sys.executable)"
     with monkeypatch.context() as patch:
         spaced = tmp_path / "a course" / "python"
         spaced.parent.mkdir()
         spaced.symlink_to(sys.executable)
         patch.setattr(sys, "executable", str(spaced))
-        assert terminal(f'python -c "{quoted}"', Path("/")) == "python\n"
+        assert terminal(f'python -c "{quoted}"', Path("/")) == "python python\n"
     with pytest.raises(FileNotFoundError):
         terminal("no-such-program", tmp_path)
 

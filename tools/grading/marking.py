@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import re
 import resource
 import secrets
 import signal
@@ -32,6 +33,7 @@ from tools.values import pack, unpack
 
 LARGEST = 20 * 2**20  # the bytes of a notebook that is handed in
 NAMING = 15.0  # seconds for finding out which of the known wrong answers were given
+WRITTEN = re.compile(r"""^student *= *(["'])(.*?)\1""", re.M)  # the id that a student wrote
 _calls = count(1)
 
 
@@ -122,6 +124,11 @@ class Handed:
                 continue
             seen.add(name)
             last = name
+            if kinds.get(name) == "student":
+                written = WRITTEN.findall(source)
+                if written and written[-1][1].strip() != job.student:
+                    self.note(name, f"the first cell says {written[-1][1]!r}, but the folder is "
+                                    f"{job.student!r}: graded with its numbers")  # fmt: skip
             if kinds.get(name) == "answer":
                 self.answers[name] = source
             elif kinds.get(name) not in (None, "student") and (

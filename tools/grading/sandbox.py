@@ -31,7 +31,8 @@ SYSTEM = (
 )
 INSTALL = (
     "bubblewrap, which shuts a student's code in, is not installed: apt-get install bubblewrap, or "
-    "dnf install bubblewrap. --no-sandbox grades without it: only for code that you trust."
+    "dnf install bubblewrap; it is for Linux only. --no-sandbox grades without it: only for code "
+    "that you trust."
 )
 
 

@@ -31,14 +31,37 @@ Marks = dict[tuple[str, str, str], tuple[float, str]]  # (student, lesson, task)
 
 
 def marks_by_hand(out: Path) -> Marks:
-    path, found = out / "manual.csv", {}
-    if path.exists():
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
-                if (row.get("points") or "").strip():
-                    who = tuple((row[name] or "").strip() for name in BY_HAND[:3])
-                    found[who] = (float(row["points"]), row.get("comment") or "")
+    found = {}
+    for number, (*who, points, comment) in enumerate(by_hand(out), 2):
+        try:
+            if points.strip():
+                found[tuple(who)] = (float(points), comment)
+        except ValueError:
+            raise ValueError(f"{out / 'manual.csv'}, row {number}: points must be a number such as "
+                             f"2.5, but {points!r} came") from None  # fmt: skip
     return found
+
+
+def by_hand(out: Path) -> list[list[str]]:
+    """The rows of manual.csv below its first, which a spreadsheet may have written."""
+    path = out / "manual.csv"
+    if not path.exists():
+        return []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            head, *lines = [*csv.reader(file)] or [[]]
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8: save it as CSV, in UTF-8, with commas") from None
+    if head[: len(BY_HAND)] != BY_HAND:
+        came = ",".join(head) or "nothing"
+        raise ValueError(f"{path} must begin with {','.join(BY_HAND)}, but {came} came: "
+                         "save it as CSV, in UTF-8, with commas")  # fmt: skip
+    return [(line + [""] * len(BY_HAND))[: len(BY_HAND)] for line in lines if any(line)]
+
+
+def write_by_hand(out: Path, lines: Iterable[list]) -> None:
+    with (out / "manual.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([BY_HAND, *lines])
 
 
 def rows(results: Iterable[dict], marks: Marks, late: dict[tuple, str]) -> Iterator[list]:
@@ -69,14 +92,13 @@ def write(out: Path, results: list[dict], late: dict[tuple, str]) -> None:
     students = sorted({one["student"] for one in results})
     totals = [[who, *(round(sums[who, lesson], 2) for lesson in lessons)] for who in students]
     table(out / "platform.csv", ["student", *lessons], totals)
-    path = out / "manual.csv"
-    there = path.read_text(encoding="utf-8-sig") if path.exists() else ",".join(BY_HAND) + "\n"
+    hand = by_hand(out)
     for one in results:
         for task, row in one["rows"].items():
-            start = ",".join((one["student"], one["lesson"], task))
-            if row.get("by_hand") and f"{start}," not in there:
-                there = f"{there.rstrip()}\n{start},,\n"
-    path.write_text(there, encoding="utf-8")
+            who = [one["student"], one["lesson"], task]
+            if row.get("by_hand") and who not in [line[:3] for line in hand]:
+                hand.append([*who, "", ""])
+    write_by_hand(out, hand)
     table(out / "alike.csv", ["lesson", "student", "and", "alike"], alike(results))
     (out / "class.md").write_text("\n".join(page(results, grades)), encoding="utf-8")
 
