@@ -55,7 +55,12 @@ class Slide:
 
 
 def main(arguments: list[str]) -> int:
-    lessons = [Path(name) for name in arguments] or sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    course = sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    lessons = [Path(name).resolve() for name in arguments] or course
+    if strangers := [path for path in lessons if path not in course]:
+        print(f"{strangers[0]} is no lesson: give a path such as notebooks/01_timing.ipynb.",
+              file=sys.stderr)  # fmt: skip
+        return 1
     if not (find_spec("sphinx_revealjs") and find_spec("latex2mathml")):
         print("The decks need reveal.js: python -m pip install -r requirements-make.txt "
               "-c constraints.txt", file=sys.stderr)  # fmt: skip

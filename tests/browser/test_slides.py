@@ -127,3 +127,8 @@ def test_a_picture_from_outside_is_noticed(deck) -> None:
     page.wait_for_function("() => document.images[0].complete")
     assert deck.outside == ["http://127.0.0.2:1/far.png"]
     deck.outside.clear()
+
+
+def test_what_is_no_lesson_is_named(capsys: pytest.CaptureFixture) -> None:
+    assert slides.main(["notebooks/99_more.ipynb"]) == 1
+    assert "99_more.ipynb is no lesson: give a path such as" in capsys.readouterr().err
