@@ -171,8 +171,9 @@ def grade(jobs: list, out: Path, late: dict[tuple, str], at_once: int) -> bool:
     todo = [job for job in jobs if not fresh(job, out, marks, late)]
     if len(todo) < len(jobs):
         print(f"{len(jobs) - len(todo)} are graded already, and unchanged")
-    if len(todo) > at_once:  # and with this, which the first layer on the meta device imports
-        importlib.import_module("torch._dynamo")
+    if len(todo) > at_once:  # and with these, which checks import: layers on the meta device do
+        for name in ("pandas", "torch._dynamo"):
+            importlib.import_module(name)
     running: dict[int, tuple] = {}
     waiting, done = list(reversed(todo)), 0
     try:
