@@ -9,6 +9,7 @@ again, and keeps the old one under another name.
 
 import argparse
 import hashlib
+import html
 import json
 import os
 import re
@@ -137,11 +138,13 @@ def readers(lesson: NotebookNode, teach: bool) -> NotebookNode:
 
 
 def folded(source: str) -> str:
-    """``source`` behind a line to click on: its first words where they are bold, or *Read*."""
-    title = re.match(r"\*\*(.+?)\.?\*\*\s*", source)
+    """``source`` behind a line to click on: a bold sentence that it begins with, or *Read*."""
+    title = re.match(r"\*\*([^*]+?)(\.|(?<=[?!]))\*\*\s*", source)
+    line = html.escape(title[1] if title else "Read", quote=False)
+    line = re.sub("`([^`]+)`", r"<code>\1</code>", line)  # in it, Markdown is not read
     rest = source[title.end() :] if title else source
     # The empty lines make JupyterLab read what is between them as Markdown.
-    return f"<details><summary>{title[1] if title else 'Read'}</summary>\n\n{rest}\n\n</details>"
+    return f"<details><summary>{line}</summary>\n\n{rest}\n\n</details>"
 
 
 def put_aside(path: Path) -> Path:

@@ -57,11 +57,18 @@ def test_an_instructor_sees_the_notes(tmp_path: Path) -> None:
     assert all(source.startswith("<details open><summary>Instructor notes") for source in notes)
 
 
-def test_a_bold_beginning_becomes_the_line_to_click_on() -> None:
-    assert lab.folded("**Trap: one.** Two.") == (
-        "<details><summary>Trap: one</summary>\n\nTwo.\n\n</details>"
-    )
-    assert lab.folded("Two.").startswith("<details><summary>Read</summary>\n\nTwo.")
+@pytest.mark.parametrize(
+    ("source", "line", "rest"),
+    [
+        ("**Trap: one.** Two.", "Trap: one", "Two."),
+        ("**One or all?** Two.", "One or all?", "Two."),
+        ("**Trap: no `a < b`.** Two.", "Trap: no <code>a &lt; b</code>", "Two."),
+        ("**Memray** finds **it.** Two.", "Read", "**Memray** finds **it.** Two."),
+        ("Two.", "Read", "Two."),
+    ],
+)
+def test_a_bold_sentence_becomes_the_line_to_click_on(source: str, line: str, rest: str) -> None:
+    assert lab.folded(source) == f"<details><summary>{line}</summary>\n\n{rest}\n\n</details>"
 
 
 def test_a_later_call_touches_nothing_that_the_reader_changed(work: Path) -> None:
