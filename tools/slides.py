@@ -197,8 +197,14 @@ def question(text: str) -> tuple[str, str]:
     for option, following in zip(options, [*options[1:], "(a)"], strict=True):
         last = following[1] in "a1"
         words, *after = SENTENCE.split(option[4:], 1) if last else [option[4:]]
-        shown += [f'<p class="option"><b>{option[1]}</b> {words}</p>', *after]
+        shown += [f'<p class="option"><b>{option[1]}</b> {as_html(words)}</p>', *after]
     return " ".join(said), "\n\n".join(shown)
+
+
+def as_html(words: str) -> str:
+    """Code and emphasis as HTML: in an HTML block Markdown is left as it is."""
+    words = re.sub(r"`([^`]+)`", lambda code: f"<code>{html.escape(code[1])}</code>", words)
+    return re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"<em>\1</em>", words)
 
 
 def trap(text: str) -> str:
@@ -206,6 +212,8 @@ def trap(text: str) -> str:
     name, *sentences = SENTENCE.split(text.replace("**", "", 1).strip())
     while len(" ".join([name, *sentences]).split()) > MOST_WORDS:
         sentences.pop()
+    if sentences and sentences[-1].endswith(":"):  # what it announces is not on this slide
+        sentences[-1] = sentences[-1][:-1] + "."
     return f'<p class="trap">Trap</p>\n\n### {capital(name).rstrip(".")}\n\n{" ".join(sentences)}'
 
 
@@ -278,7 +286,7 @@ def with_links(text: str) -> str:
 
 def capital(text: str) -> str:
     """``text`` as a title; a name such as p99 stays."""
-    return text[0].upper() + text[1:] if text[1:2].isalpha() else text
+    return text[0].upper() + text[1:] if re.match(r"[a-z]([a-z]| )", text) else text
 
 
 if __name__ == "__main__":

@@ -44,6 +44,12 @@ const complaints = () => {
   return found;
 };
 
+// What paper, which cannot scroll, would lose: asked in a view as wide as a page of A4.
+const onPaper = () =>
+  [...document.querySelectorAll("article, article :is(pre, table, img, math)")]
+    .filter((one) => one.getClientRects().length && scrolls(one))
+    .map((one) => `a ${one.localName} scrolls on paper: ${one.textContent.trim().slice(0, 40)}`);
+
 // Whether the element that has the focus can be seen to have it.
 const focused = () => {
   const one = document.activeElement;

@@ -30,6 +30,12 @@ const complaints = (lesson) => {
     if ([...slide.querySelectorAll("aside.notes")].some(seen)) say("the notes are shown");
     const parts = [...slide.querySelectorAll("*")].filter((part) => !part.closest("aside") && seen(part));
     if (!parts.length) say("nothing is shown");
+    const words = [...slide.querySelectorAll(".jp-MarkdownCell :is(p, li, td, h1, h2, h3)")].filter(seen);
+    const bare = (part) => [...part.childNodes].some((node) => node.nodeType === 3 && node.data.includes("`"));
+    if (words.some(bare)) say("code that is no code");
+    const trap = slide.querySelector("p.trap");
+    if (trap && !plain(trap.parentElement.textContent.replace(trap.parentElement.querySelector("h3").textContent, "")).replace("Trap", "").trim())
+      say("a trap that is a title only");
     const boxes = parts.map((part) => part.getBoundingClientRect());
     if (boxes.some((box) => box.bottom > 720.5 || box.right > 1280.5 || box.top < 0 || box.left < 0))
       say("something does not fit the screen");

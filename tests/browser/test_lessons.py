@@ -268,7 +268,8 @@ def take_screenshots(page, path: str) -> None:
         page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
         for number in range(page.evaluate("path => screens(path)", path)):
             page.evaluate("([path, number]) => scroll(path, number)", [path, number])
-            name = f"{Path(path).stem}-{theme.split()[1].lower()}-{number:02}.png"
+            place = "-".join(Path(path).with_suffix("").parts)
+            name = f"{place}-{theme.split()[1].lower()}-{number:02}.png"
             page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / name)
     page.set_viewport_size({"width": 1280, "height": 720})
 

@@ -1,6 +1,6 @@
 """The site that ``make site`` builds, opened from its folder in a real Chromium.
 
-A page is visited once, in light and in dark, on a screen and on a phone.
+A page is visited once, in light and in dark, on a screen, on paper and on a phone.
 """
 
 import shutil
@@ -56,6 +56,11 @@ def visit(chromium, folder: Path) -> Iterator:
         page.add_script_tag(path=axe)
         facts = page.evaluate("facts()")
         wrong = page.evaluate("complaints()")
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 718, "height": 1047})
+        wrong += page.evaluate("onPaper()")
+        page.emulate_media(media="screen")
+        page.set_viewport_size({"width": 1280, "height": 720})
         page.evaluate("thinOut()")
         barriers = page.evaluate("barriers(false)") + page.evaluate("barriers(true)")
         page.emulate_media(color_scheme="dark")
@@ -198,7 +203,8 @@ def test_what_a_reader_would_stumble_over_is_noticed(visit, pages, tmp_path: Pat
         "gone.html", "awkward.html#gone", "index.html",
     ]  # fmt: skip
     for words in ("the page is", "a table ends", "a line of code", "an output is",
-                  "a picture is not shown", "a picture without", "a formula"):  # fmt: skip
+                  "a picture is not shown", "a picture without", "a formula",
+                  "a pre scrolls on paper"):  # fmt: skip
         assert any(one.startswith(words) for one in found.complaints), words
     for barrier in ("image-alt", "html-has-lang", "color-contrast"):
         assert any(one.startswith(barrier) for one in found.barriers), barrier

@@ -21,6 +21,8 @@ HARM = {
     "a prediction shares its slide": "slideOf('.predict').append(one('.jp-CodeCell'))",
     "a question of": "one('.predict').parentNode.append(' word'.repeat(61))",
     "the notes are shown": "one('aside.notes').style.display = 'block'",
+    "code that is no code": "one('.option').append(' `so`')",
+    "a trap that is a title only": "one('h3 ~ p').remove()",
     "nothing is shown": "slideOf('h1').replaceChildren()",
     "something does not fit": "one('.option').style.marginTop = '500px'",
     "something is cut off": "one('.highlight pre').style.height = '20px'",
@@ -42,9 +44,10 @@ def small() -> NotebookNode:
     dot = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
     cells = [
         new_markdown_cell("# 15 · More: is it good?\n\nSaid.", id="title"),
-        new_markdown_cell("## First\n\n**Predict.** How? (a) So. (b) Or so.", id="first"),
+        new_markdown_cell("## First\n\n**Predict.** How? (a) So. (b) Or `so`.", id="first"),
         new_code_cell("claim('so')", id="so", outputs=[new_output("stream", text="✓ so  (n = 1)")]),
         new_markdown_cell(f"**Read.** (a).\n\n![a dot]({dot})", id="dot"),
+        new_markdown_cell("**Trap: a `trap`.** It is one.", id="trap"),
         new_markdown_cell("## Recap\n\nConfirmed:\n- it is.", id="recap"),
         new_markdown_cell("## At home\n\n**Predict.** And then?", id="home"),
         new_code_cell("left_out", id="left-out"),
