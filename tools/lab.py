@@ -9,13 +9,14 @@ again, and keeps the old one under another name.
 
 import argparse
 import hashlib
+import html
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -23,8 +24,11 @@ from nbformat import NotebookNode
 from helpers.checks import LEDGER
 from tools import notebooks
 
-INTRODUCES = re.compile(r"-(text|own|how|hook)$")  # ids of the cells that lead to the next one
+# What follows a measurement is an answer if its id or its beginning says so, and else leads on.
+ANSWERS_BY_ID = re.compile(r"-(read|trap|rule)$")
 ANSWERS = re.compile(r"(So |Answer )?\([a-e]\)")
+# The last paragraph of an answer leads on if it begins in bold or ends in a colon.
+LEADS_ON = re.compile(r"\n\n(\*\*[^\n]+|[^\n]+:)\s*$")
 # Type for the last row, with which 84 columns of code fit a screen of 1280 pixels.
 TYPE = {"code-font-size": "20px", "content-font-size1": "20px", "ui-font-size1": "17px"}
 ON_SCREEN = {
@@ -115,7 +119,7 @@ def readers(lesson: NotebookNode, teach: bool) -> NotebookNode:
     """``lesson`` without outputs, and with each answer folded until it is wanted."""
     copy = notebooks.canonical(lesson)
     asked = answered = False
-    for cell in copy.cells:
+    for cell, after in pairwise([*copy.cells, None]):
         if cell.cell_type == "code":
             cell.execution_count, cell.outputs, answered = None, [], asked
             continue
@@ -123,25 +127,29 @@ def readers(lesson: NotebookNode, teach: bool) -> NotebookNode:
             if teach:
                 cell.source = cell.source.replace("<details>", "<details open>", 1)
             continue
-        if cell.source.startswith("## "):
+        if re.match("#+ ", cell.source):
             asked = answered = False
         answered = answered or (asked and cell.id.endswith("-read"))
         answer, question, options = cell.source.partition("**Predict.**")
-        leads_on = INTRODUCES.search(cell.id) and not ANSWERS.match(answer)
-        if answer.startswith("**Read.**") or (answer and answered and not leads_on):
-            answer = folded(answer.strip()) + ("\n\n" if question else "")
-            cell.source = answer + question + options
+        answers = ANSWERS.match(answer) or (answer and ANSWERS_BY_ID.search(cell.id))
+        if answer.startswith("**Read.**") or (answered and answers):
+            goes_on = question or (after and after.cell_type == "code")
+            lead = LEADS_ON.search(answer) if goes_on else None
+            end = lead.start() if lead else len(answer.rstrip())
+            cell.source = folded(answer[:end]) + answer[end:] + question + options
         if question:
             asked, answered = True, False
     return copy
 
 
 def folded(source: str) -> str:
-    """``source`` behind a line to click on: its first words where they are bold, or *Read*."""
-    title = re.match(r"\*\*(.+?)\.?\*\*\s*", source)
+    """``source`` behind a line to click on: a bold sentence that it begins with, or *Read*."""
+    title = re.match(r"\*\*([^*]+?)(\.|(?<=[?!]))\*\*\s*", source)
+    line = html.escape(title[1] if title else "Read", quote=False)
+    line = re.sub("`([^`]+)`", r"<code>\1</code>", line)  # in it, Markdown is not read
     rest = source[title.end() :] if title else source
     # The empty lines make JupyterLab read what is between them as Markdown.
-    return f"<details><summary>{title[1] if title else 'Read'}</summary>\n\n{rest}\n\n</details>"
+    return f"<details><summary>{line}</summary>\n\n{rest}\n\n</details>"
 
 
 def put_aside(path: Path) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from helpers.checks import LEDGER
 from tools import lab, notebooks, refresh
@@ -57,11 +57,64 @@ def test_an_instructor_sees_the_notes(tmp_path: Path) -> None:
     assert all(source.startswith("<details open><summary>Instructor notes") for source in notes)
 
 
-def test_a_bold_beginning_becomes_the_line_to_click_on() -> None:
-    assert lab.folded("**Trap: one.** Two.") == (
-        "<details><summary>Trap: one</summary>\n\nTwo.\n\n</details>"
-    )
-    assert lab.folded("Two.").startswith("<details><summary>Read</summary>\n\nTwo.")
+def test_no_fold_hides_a_heading(work: Path) -> None:
+    folds = 0
+    for name, lesson in lessons(work).items():
+        for cell in lesson.cells:
+            if cell.cell_type == "markdown" and not cell.source.startswith(lab.NOTES):
+                for fold in re.findall(r"<details>.*?</details>", cell.source, flags=re.S):
+                    code_left_out = re.sub(r"^```.*?^```", "", fold, flags=re.M | re.S)
+                    assert not re.search("^#+ ", code_left_out, flags=re.M), (name, cell.id)
+                    folds += 1
+    assert folds > 100
+
+
+def copied(**cells: str) -> list[str]:
+    """The Markdown of the student's copy of a lesson with these cells."""
+    made = [
+        new_code_cell(source) if id_.endswith("measure") else new_markdown_cell(source)
+        for id_, source in cells.items()
+    ]
+    for cell, id_ in zip(made, cells, strict=True):
+        cell.id = id_.replace("_", "-")
+    copy = lab.readers(new_notebook(cells=made), teach=False)
+    return [cell.source for cell in copy.cells if cell.cell_type == "markdown"]
+
+
+FOLD = "<details><summary>Read</summary>\n\n{}\n\n</details>"
+
+
+def test_an_answer_is_folded_and_what_leads_on_is_not() -> None:
+    asked = {"ask": "## One\n\n**Predict.** (a) or (b)?", "measure": "1 + 1"}
+    for id_, answer in {"x_read": "Two.", "x_trap": "Two.", "x_text": "So (b)."}.items():
+        assert copied(**asked, **{id_: answer})[1:] == [FOLD.format(answer)]
+        assert copied(ask="## One", measure="1 + 1", **{id_: answer})[1:] == [answer]
+    assert copied(**asked, name="**Name.** A sum.")[1:] == ["**Name.** A sum."]
+    assert copied(**asked, sub="### Two", sub_measure="1", sub_read="Two.")[2:] == ["Two."]
+
+
+@pytest.mark.parametrize("lead", ["**Trap: three.** Is it?", "Now three:"])
+def test_the_last_paragraph_of_an_answer_leads_on(lead: str) -> None:
+    read, seen = f"**Read.** Two.\n\n{lead}", FOLD.format("Two.") + f"\n\n{lead}"
+    assert copied(x_read=read, measure="3") == [seen]
+    asked = "\n\n**Predict.** (a) or (b)?"
+    assert copied(x_read=read + asked) == [seen + asked]
+    assert copied(x_read=read, limits="## End")[0] == FOLD.format(f"Two.\n\n{lead}")
+    assert copied(x_read="**Read.** Only this:", measure="3") == [FOLD.format("Only this:")]
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "rest"),
+    [
+        ("**Trap: one.** Two.", "Trap: one", "Two."),
+        ("**One or all?** Two.", "One or all?", "Two."),
+        ("**Trap: no `a < b`.** Two.", "Trap: no <code>a &lt; b</code>", "Two."),
+        ("**Memray** finds **it.** Two.", "Read", "**Memray** finds **it.** Two."),
+        ("Two.", "Read", "Two."),
+    ],
+)
+def test_a_bold_sentence_becomes_the_line_to_click_on(source: str, line: str, rest: str) -> None:
+    assert lab.folded(source) == f"<details><summary>{line}</summary>\n\n{rest}\n\n</details>"
 
 
 def test_a_later_call_touches_nothing_that_the_reader_changed(work: Path) -> None:
