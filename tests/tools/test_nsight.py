@@ -239,7 +239,7 @@ def test_the_live_section_records_and_finds_its_ranges(monkeypatch: pytest.Monke
 def test_every_rank_of_the_template_leaves_a_report(real_nsys, tmp_path) -> None:
     seconds = re.sub(r"\d+", "1", capture_in_seconds())
     (tmp_path / "nsys").symlink_to(NSYS)
-    run_template(tmp_path, 4, "sleep", "4", CAPTURE=seconds, TRACE="nvtx")
+    run_template(tmp_path, 4, "sleep", "10", CAPTURE=seconds, TRACE="nvtx")
     assert len(list(tmp_path.glob("profile-17-rank?.nsys-rep"))) == 4
 
 
