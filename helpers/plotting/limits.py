@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 
 from helpers import _input, units
 from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, canvas, finish, tick_units
@@ -34,12 +33,21 @@ def roofline(
     _input.positive("compute", compute, what="a rate in FLOP/s")
     _input.positive("bandwidth", bandwidth, what="a rate in B/s")
     ridge = compute / bandwidth
-    intensities = [intensity for intensity, _ in points.values()]
-    low, high = min(ridge, *intensities) / 3, max(ridge, *intensities) * 5
+    # A neighbour close by on the right takes the room there: such a name stands on the left.
+    crowded = {
+        key
+        for key, (intensity, rate) in points.items()
+        for other, height in points.values()
+        if intensity < other < 2.5 * intensity and rate / 4 < height < 4 * rate
+    }
+    room = {key: 8 if key in crowded else 3 for key in points}  # to the left, for the name
+    low = min(ridge / 3, *(intensity / room[key] for key, (intensity, _) in points.items()))
+    high = max(ridge, *(intensity for intensity, _ in points.values())) * 5
+    bottom = min(low * bandwidth, *(rate for _, rate in points.values())) / 3
     written = max(ridge / 3, 3 * low)  # where there is room to the left
     figure, ax = canvas(ax, height=4.0)
     ax.plot([low, ridge, high], [low * bandwidth, compute, compute], color=RED, linewidth=2)
-    ax.axvline(ridge, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+    ax.plot([ridge] * 2, [bottom, compute], color=GREY, linestyle="--", linewidth=1.2, zorder=0)
     ax.annotate(
         f"arithmetic: {units.rate(compute, 'FLOP')}", (high, compute), (-4, 16), color=RED,
         textcoords="offset points", ha="right", va="bottom",
@@ -54,23 +62,20 @@ def roofline(
     ]
     for key, (intensity, rate) in points.items():
         ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
-        # A neighbour close by on the right takes the room there: write to the left, off the roof.
-        crowded = any(
-            intensity < other < 2.5 * intensity and rate / 4 < height < 4 * rate
-            for other, height in points.values()
-        )
-        offset, side = ((-8, -3), "right") if crowded else ((8, -3), "left")
-        height = "bottom" if crowded and intensity < ridge else "top"
-        ax.annotate(
-            key, (intensity, rate), offset, textcoords="offset points", ha=side, va=height,
-            path_effects=[withStroke(linewidth=3, foreground="white")],
-        )  # fmt: skip
         share = rate / min(compute, intensity * bandwidth)
+        # Beside its point, and off the roof where that is near.
+        height = "top" if share > 0.5 else "center"
+        if key in crowded and intensity < ridge:
+            height = "bottom"
+        ax.annotate(
+            key, (intensity, rate), (-8 if key in crowded else 8, -3 * (height != "center")),
+            textcoords="offset points", ha="right" if key in crowded else "left", va=height,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # over the dashes
+        )  # fmt: skip
         marks.append(
             f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, "
             f"{units.percent(share)} of the roof above it"
         )
-    bottom = min(low * bandwidth, *(rate for _, rate in points.values())) / 3
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, compute * 3), title=title)
     ax.set(xlabel="arithmetic intensity in FLOP/B (log scale)", ylabel="rate (log scale)")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

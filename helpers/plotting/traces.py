@@ -1,5 +1,6 @@
 """What a profiler saw: spans along time, stacks of calls, lines of source."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -49,16 +50,23 @@ def timeline(
         raise ValueError("tracks must hold at least one span that lasts longer than 0 s")
     levels = [1 + max(depth for *_, depth in track) for track in spans.values()]
     figure, ax = canvas(ax, height=1.0 + 0.3 * (sum(levels) + 0.6 * len(levels)))
-    inches = ax.figure.get_figwidth() * 0.78  # what the track names leave for the time axis
+    scale = ax.figure.get_figwidth() * 0.78 / end  # inches: what the track names leave for time
     top, middles, marks = 0.0, [], []
     for (key, track), rows in zip(spans.items(), levels, strict=True):
-        for index, (start, duration, label, depth) in enumerate(track):
+        before: dict[int, tuple[float, float]] = {}  # by depth: the last span's end and lightness
+        for start, duration, label, depth in track:
             colour, ink = _LEVELS[depth % len(_LEVELS)]
             left, row = start - zero, top + depth
-            # Every second span is a little lighter, so that neighbours can be told apart.
-            alpha = 1 - 0.25 * (index % 2)
-            ax.broken_barh([(left, duration)], (row, 0.9), color=colour, alpha=alpha, linewidth=0)
-            _write(ax, label, (left, duration), row + 0.45, inches / end, ink)
+            # Of two spans that touch one is lighter, so that they can be told apart.
+            ended, alpha = before.get(depth, (-math.inf, 1.0))
+            alpha = 1.75 - alpha if (start - ended) * scale < 0.02 else 1.0
+            before[depth] = start + duration, alpha
+            edge = 0.5 * (duration * scale > 0.03)  # it would hide a span of a pixel or two
+            ax.broken_barh(
+                [(left, duration)], (row, 0.9),
+                facecolor=colour, alpha=alpha, edgecolor="white", linewidth=edge,
+            )  # fmt: skip
+            _write(ax, label, (left, duration), row + 0.45, scale, ink)
         outermost = [span for span in track if span[3] == 0]
         listed = ", ".join(
             f"{label} from {unit(start - zero)} for {unit(duration)}"
@@ -169,7 +177,7 @@ def _write(
     """As much of ``label`` as fits ``box``, (left, width) at ``scale`` inches a unit, in a row."""
     left, width = box
     letters = int((width * scale - 0.06) / 0.066)
-    if letters > 3:
+    if letters > 3 or len(label) <= letters:
         shown = label if len(label) <= letters else f"{label[: letters - 1]}…"
         middle = left + width / 2
         ax.text(middle, row, shown, color=ink, fontsize=7.5, ha="center", va="center")

@@ -74,6 +74,30 @@ def test_a_label_to_the_left_is_written_off_the_roof(ax: Axes) -> None:
     assert (heights["add"], heights["3 × 3"]) == ("bottom", "top")
 
 
+def test_no_name_crosses_the_y_axis_and_the_ridge_ends_at_the_roof(ax: Axes) -> None:
+    plotting.roofline({"ReLU": (1 / 8, 1.5e9), "addition": (1 / 12, 1e9)}, ax=ax, **ROOF)
+    ax.figure.draw_without_rendering()
+    (name,) = (text for text in ax.texts if text.get_text() == "addition")
+    assert name.get_ha() == "right"
+    assert name.get_window_extent().x0 > ax.bbox.x0
+    _, ridge, *_ = ax.lines
+    assert list(ridge.get_ydata()) == [pytest.approx(ax.get_ylim()[0]), 100e9]
+
+
+def test_a_name_is_level_with_its_point_unless_the_roof_is_near(ax: Axes) -> None:
+    points = {"slow": (300, 6e9), "less slow": (300, 1e10), "fast": (300, 9e10), "row": (4, 6e10)}
+    plotting.roofline(points, ax=ax, **ROOF)
+    ax.figure.draw_without_rendering()
+    named = {text.get_text(): text for text in ax.texts}
+    for key, dot in zip(points, ax.lines[2:], strict=True):
+        box = named[key].get_window_extent()
+        middle = ax.transData.transform(dot.get_xydata()[0])[1]
+        level = (box.y0 + box.y1) / 2 == pytest.approx(middle, abs=3)
+        assert level == ("slow" in key)
+        assert box.y1 < middle or level
+    assert named["row"].get_bbox_patch().get_facecolor()[:3] == (1, 1, 1)  # it hides the dashes
+
+
 def test_the_memory_s_text_says_what_the_picture_shows(ax: Axes) -> None:
     text = plotting.memory({"one step": STEP}, title="A step", expected={"by hand": 11e6}, ax=ax)
     assert text == (

@@ -80,16 +80,27 @@ def test_a_span_lies_where_it_ran_in_a_row_of_its_track_and_depth(ax: Axes) -> N
 
 def test_depths_differ_in_colour_and_neighbours_in_lightness(ax: Axes) -> None:
     several = [(float(depth), 9.0, f"level {depth}", depth) for depth in reversed(range(8))]
-    text = timeline({"main": [*several, (9.5, 1.0, "next", 0)]}, title="t", ax=ax)
+    text = timeline({"main": [*several, (9.0, 1.0, "next", 0)]}, title="t", ax=ax)
     assert "9 spans, nested 8 deep; outermost: level 0 from ~0 s" in text
     colours = [tuple(bar.get_facecolor()[0][:3]) for bar in ax.collections]
     assert len(set(colours)) == 5
     assert colours[0] == colours[5] == colours[8]
     alphas = [bar.get_facecolor()[0][3] for bar in ax.collections]
-    assert alphas == [1, 0.75] * 4 + [1]
+    assert alphas == [1] * 8 + [0.75]  # "next" follows on level 0
     dark = {to_rgb("white"): "white", to_rgb("black"): "black"}
     inks = [dark[to_rgb(text.get_color())] for text in ax.texts]
     assert inks[:6] == ["white", "black", "black", "black", "black", "white"]
+
+
+def test_of_two_spans_that_touch_one_is_lighter_and_those_apart_look_alike(ax: Axes) -> None:
+    touching = [(0.0, 3.0, "a", 0), (1.0, 1.0, "in a", 1), (3.0, 3.0, "b", 0), (6.0, 1.0, "c", 0)]
+    apart = [(8.0, 0.5, "d", 0), (9.0, 0.5, "e", 0), (9.6, 0.005, "a tick", 0)]
+    timeline({"main": [*touching, *apart], "loader": [(7.0, 1.0, "f", 0)]}, title="t", ax=ax)
+    alphas = [bar.get_facecolor()[0][3] for bar in ax.collections]
+    assert alphas == [1, 1, 0.75, 1, 1, 1, 1, 1]
+    edges = [bar.get_linewidth()[0] for bar in ax.collections]
+    assert edges == [0.5] * 6 + [0, 0.5]  # none on a tick, which it would hide
+    assert to_rgb(ax.collections[0].get_edgecolor()[0][:3]) == to_rgb("white")
 
 
 def test_as_much_of_a_label_is_written_as_fits(ax: Axes) -> None:
@@ -100,6 +111,13 @@ def test_as_much_of_a_label_is_written_as_fits(ax: Axes) -> None:
     assert cut.get_text() in [f"{'too long to fit'[:letters]}…" for letters in range(3, 14)]
     assert cut.get_position() == (8.5, 0.45)
     assert fits(cut, 8, 9)
+
+
+def test_a_short_label_is_written_whole_where_its_beginning_would_say_nothing(ax: Axes) -> None:
+    timeline({"main": [(0.0, 0.4, "7", 0), (5.0, 0.4, "seven", 0), (9.6, 0.4, "", 0)]},
+             title="t", ax=ax)  # fmt: skip
+    assert [label.get_text() for label in ax.texts if label.get_text()] == ["7"]
+    assert fits(ax.texts[0], 0, 0.4)
 
 
 def test_a_long_track_lists_twelve_spans_and_counts_the_others(ax: Axes) -> None:
