@@ -196,9 +196,11 @@ def test_every_cell_of_an_exercise_fits_one_view(page, outside, exercise: str) -
 def test_a_folded_answer_opens_from_the_keyboard(page) -> None:
     path = "work/01_timing.ipynb"
     show(page, path)
+    page.wait_for_function("path => idle(path)", arg=path)  # a kernel that starts takes the focus
     fold = page.locator(".jp-Cell:visible details", has_text="Read").first
     fold.evaluate("fold => fold.closest('.jp-Cell').focus()")  # as the arrow keys do
     page.keyboard.press("Tab")
+    assert fold.evaluate("fold => fold.firstElementChild === document.activeElement")
     assert not fold.evaluate("fold => fold.open")
     page.keyboard.press("Enter")
     assert fold.evaluate("fold => fold.open")
