@@ -1,11 +1,17 @@
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from helpers.terminal import terminal
+from helpers.terminal import run, started, terminal
 
 
 def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(
@@ -43,18 +49,76 @@ def test_colours_are_asked_for_by_the_caller_only(
     assert terminal(f'python -c "{get}"', tmp_path, **given) == f"{shown} None yes\n"
 
 
-def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    (tmp_path / "start.py").write_text(
-        "import os, pathlib, subprocess, sys, time\n"
-        "below = int(sys.argv[1])\n"
-        "pathlib.Path(f'{below}.pid').write_text(str(os.getpid()))\n"
-        "if below:\n    subprocess.run([sys.executable, __file__, str(below - 1)])\n"
-        "time.sleep(60)\n"
-    )
-    with pytest.raises(subprocess.TimeoutExpired) as raised:
-        terminal("python start.py 2", tmp_path, timeout=4)
-    pids = [int((tmp_path / f"{below}.pid").read_text()) for below in range(3)]
-    for pid in pids:
-        assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
-    mine = [child.pid for child in psutil.Process().children()]  # a zombie is one, too
-    assert pids[2] not in mine, raised  # which keeps what was started from being collected
+STARTER = """
+import os, pathlib, subprocess, sys, time
+below = int(sys.argv[1])
+pathlib.Path(f"{below}.pid").write_text(str(os.getpid()))
+print("level", below, flush=True)
+if below:
+    subprocess.Popen([sys.executable, __file__, str(below - 1)])
+    while not pathlib.Path("0.pid").exists():
+        time.sleep(0.01)
+    if "orphans" in sys.argv:
+        sys.exit()  # what it started goes on, with our pipe
+time.sleep(60)
+"""
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process still runs, which after SIGKILL it may do for a moment."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process, deadline = psutil.Process(pid), time.monotonic() + 10
+        while process.status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > deadline:
+                return True
+            time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("start", "line"), [(terminal, "python start.py 2"), (run, "python start.py 1 orphans")]
+)
+def test_what_takes_too_long_ends_with_everything_that_it_started(
+    start: Callable, line: str, tmp_path: Path
+) -> None:
+    (tmp_path / "start.py").write_text(STARTER)
+    with pytest.raises(subprocess.TimeoutExpired) as error:
+        start(line, tmp_path, timeout=4)
+    pids = [int(path.read_text()) for path in tmp_path.glob("*.pid")]
+    assert len(pids) == int(line.split()[2]) + 1
+    assert not any(map(is_running, pids))
+    if os.name == "posix":  # Windows keeps what was printed until then
+        assert any("level 0" in note for note in error.value.__notes__)
+    children = [child.pid for child in psutil.Process().children()]  # with those not waited for
+    assert not set(pids) & set(children)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_an_interrupt_ends_the_program_with_everything_that_it_started(tmp_path: Path) -> None:
+    (tmp_path / "start.py").write_text(STARTER)
+
+    def interrupt() -> None:
+        while not (tmp_path / "0.pid").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        terminal("python start.py 1 orphans", tmp_path)
+    assert not any(is_running(int(path.read_text())) for path in tmp_path.glob("*.pid"))
+
+
+def test_run_keeps_output_and_errors_apart_and_raises_with_the_last_lines(tmp_path: Path) -> None:
+    words = ["python", "-c", "import sys; print('1 2'); print('red', file=sys.stderr)"]
+    done = run(words, tmp_path)
+    assert (done.stdout, done.stderr) == ("1 2\n", "red\n")
+    with pytest.raises(subprocess.CalledProcessError, match="status 3") as error:
+        run(["python", "-c", "import sys; print('almost'); sys.stderr.write('no'); sys.exit(3)"])
+    assert error.value.__notes__ == ["The last lines of the program:\nalmost\n\nno"]
+
+
+def test_a_server_ends_with_its_block(tmp_path: Path) -> None:
+    server = ["python", "-u", "-c", "import time; print('ready'); time.sleep(60)"]
+    with started(server, tmp_path) as child:
+        assert child.stdout.readline() == "ready\n"
+    assert not is_running(child.pid)
