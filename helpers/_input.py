@@ -1,17 +1,23 @@
-"""The one place that checks what the helpers are given.
+"""The one place that checks the numbers that the helpers are given.
 
 Wrong input raises an error that names the argument, says what came and what was expected: a
-``TypeError`` for the wrong kind of thing, a ``ValueError`` for the wrong value. What was right is
-returned, as plain Python.
+``TypeError`` for the wrong kind of thing, a ``ValueError`` for the wrong value. Valid input is
+returned as plain Python.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Sized
 from numbers import Integral, Real
 
+_WITHIN = {  # nan is within none of them
+    "finite": math.isfinite,
+    "finite and not negative": lambda value: 0 <= value < math.inf,
+    "finite and positive": lambda value: 0 < value < math.inf,
+}
+
 
 def whole(argument: str, value: object, least: int = 1, what: str = "a whole number") -> int:
-    """A whole number of at least ``least``; ``True`` is none."""
+    """A whole number of at least ``least``, but not ``True``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{argument} must be {what}, but {value!r} came")
     if value < least:
@@ -20,27 +26,23 @@ def whole(argument: str, value: object, least: int = 1, what: str = "a whole num
 
 
 def number(argument: str, value: object, what: str = "a number", limits: str = "finite") -> float:
-    """A finite number; ``True`` is none."""
+    """A finite number, but not ``True``."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        came = f"a {type(value).__name__} came: {value!r}"
-        raise TypeError(f"{argument} must be {what}, but {came}")
-    if not math.isfinite(value):
+        kind = type(value).__name__
+        raise TypeError(f"{argument} must be {what}, but a {kind} came: {value!r}")
+    if not _WITHIN[limits](value):
         raise ValueError(f"{argument} must be {what}, {limits}, but {value} came")
     return float(value)
 
 
 def not_negative(argument: str, value: object, what: str = "a number") -> float:
     """A finite number, zero or more."""
-    if number(argument, value, what, limits="finite and not negative") < 0:
-        raise ValueError(f"{argument} must be {what}, finite and not negative, but {value} came")
-    return float(value)
+    return number(argument, value, what, "finite and not negative")
 
 
 def positive(argument: str, value: object, what: str = "a number") -> float:
     """A finite number above zero."""
-    if number(argument, value, what, limits="finite and positive") <= 0:
-        raise ValueError(f"{argument} must be {what}, finite and positive, but {value} came")
-    return float(value)
+    return number(argument, value, what, "finite and positive")
 
 
 def each(check: Callable, argument: str, values: Sequence | Mapping, what: str) -> list[float]:
@@ -52,6 +54,6 @@ def each(check: Callable, argument: str, values: Sequence | Mapping, what: str) 
 
 
 def filled(argument: str, values: Sized, what: str) -> None:
-    """Something that holds at least one ``what``."""
+    """A container that holds at least one ``what``."""
     if len(values) == 0:
         raise ValueError(f"{argument} must hold at least one {what}, but none came")

@@ -1,10 +1,9 @@
 """The faults of ``notebooks/scripts/train_slow.py``: a catalogue, to take out or to put back.
 
-A fault is a few lines of that program and the lines of the fast program that stand for them. They
-do not overlap, so a program may have any of them: ``source(["pixels", "copy"])`` is one with two.
+A fault is a few lines of that program and the lines that replace them in the fast program. They do
+not overlap, so a program may have any of them: ``source(["pixels", "copy"])`` has two.
 """
 
-import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -14,9 +13,11 @@ SLOW = Path(__file__).parent.parent / "notebooks" / "scripts" / "train_slow.py"
 
 
 class Fault(NamedTuple):
+    """One fault: what it is, the tool that shows it among its first three rows, and its lines."""
+
     what: str
-    tool: str  # that shows it among its first three rows
-    slow: str  # lines of the program, as they stand there
+    tool: str
+    slow: str  # lines of the program, exactly as they appear there
     fast: str
 
 
@@ -113,7 +114,7 @@ FAULTS = {
 
 
 def source(names: Iterable[str]) -> str:
-    """The program with these faults and without the others."""
+    """The text of the program with these faults and without the others."""
     names = set(names)
     if unknown := names - set(FAULTS):
         raise ValueError(f"names must be of {', '.join(FAULTS)}, but {sorted(unknown)} came")
@@ -127,11 +128,11 @@ def source(names: Iterable[str]) -> str:
 
 
 def load(names: Iterable[str], path: Path) -> ModuleType:
-    """The program with these faults, written to ``path`` and imported: call its ``train``."""
+    """The program with these faults, written to ``path``, as a module: call its ``train``."""
     text = source(names)
     path.write_text(text, encoding="utf-8", newline="\n")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    # Not exec_module: of two programs of one size, written in one second, it takes the cached one.
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    # Not by an import, which may take the cached bytecode of another program of the same size.
     exec(compile(text, path, "exec"), module.__dict__)
     return module

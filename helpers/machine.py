@@ -1,8 +1,8 @@
 """What this computer is, how fast it could be on paper, and how fast it was seen to be.
 
 The peak is a multiplication: cores × lanes × multiply-add units × 2 × clock. The ceilings are
-measured: the best rates of a few workloads made to be fast. They are lower bounds on what the
-computer can do: another program, or a quieter moment, may be faster still.
+measured: the best rates of a few workloads that are made to be fast. They are lower bounds on what
+the computer can do: another program, or a quieter moment, may be faster still.
 """
 
 import os
@@ -10,8 +10,8 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import torch
@@ -21,19 +21,19 @@ from helpers import _input
 
 MATRIX_SIZES = (256, 512, 1024)
 BUDGET = 0.03  # seconds for each measurement
-COPY_BYTES = 128_000_000  # a tensor; 64 MB still fit the last cache of some servers, and flew
-FMA_UNITS = 2  # a core: those of most laptops and servers since 2013; Apple's cores have four
+COPY_BYTES = 128_000_000  # per tensor; 64 MB still fit into the last cache of some servers
+# Multiply-add units per core, an assumption: most cores with AVX2 have two, Apple's have four, and
+# of those with AVX-512 some have only one of its full width, or run it in two halves.
+FMA_UNITS = 2
 
 
-@dataclass(frozen=True)
-class Ceilings:
-    """The best rates seen with this many threads: lower bounds on what the computer can do.
+class Ceilings(NamedTuple):
+    """The best rates seen: lower bounds on what the computer can do.
 
     ``copy`` counts every byte read and every byte written, once each. That is not all there is:
     reading alone may be faster, and a processor may also fetch what it is about to overwrite.
     """
 
-    threads: int
     matrix_product: float  # FLOP/s
     convolution: float  # FLOP/s
     copy: float  # B/s
@@ -47,8 +47,8 @@ class Ceilings:
 def describe() -> dict[str, str | int]:
     """What this computer is: names as strings, counts as integers, memory in bytes.
 
-    "vector instructions" are the widest that PyTorch's own code uses, and then those for products
-    of bfloat16 numbers that the processor knows.
+    "vector instructions" are the widest that PyTorch's own code uses, followed by those of the
+    processor for products of bfloat16 numbers.
     """
     known = torch.cpu.get_capabilities()
     bfloat16 = [name for name in ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16") if known.get(name)]
@@ -81,26 +81,26 @@ def lanes(dtype: torch.dtype = torch.float32) -> int | None:
 
 
 def clock() -> float | None:
-    """The highest clock rate that the system admits to, in Hz; None where it tells none.
+    """The highest clock rate that the system reports, in Hz; None where it reports none.
 
-    Often the rate that the maker guarantees: a processor that is cool and little used runs faster.
+    It may be the rate that the maker guarantees, which a cool processor exceeds, or the highest
+    that one busy core reaches alone (Linux with ``intel_pstate``), which all cores together do not.
     """
     try:
-        told = psutil.cpu_freq()
+        reported = psutil.cpu_freq()
     except (AttributeError, OSError, RuntimeError, SystemError):
         return None
-    hertz = 1e6 * max(told.max, told.current) if told else 0.0
-    return hertz if hertz > 1e8 else None  # psutil 7.2 takes an Apple M4 for one of 4 MHz
+    hertz = 1e6 * max(reported.max, reported.current) if reported else 0.0
+    return hertz if hertz > 1e8 else None  # psutil 7.2 reports 4 MHz for an Apple M4
 
 
-def peak(dtype: torch.dtype = torch.float32, threads: int | None = None) -> float | None:
+def peak(dtype: torch.dtype = torch.float32, threads: int = 1) -> float | None:
     """The arithmetic rate on paper, in FLOP/s, or None where lanes or clock are unknown.
 
-    Cores (as many as ``threads``, all of torch's when None, but no more than there are) × lanes ×
-    FMA_UNITS, which is assumed, × 2 operations a multiply-add × clock.
+    Cores, one for each of the ``threads``, × lanes × FMA_UNITS × 2 operations per multiply-add ×
+    clock.
     """
-    cores = _input.whole("threads", torch.get_num_threads() if threads is None else threads)
-    cores = min(cores, psutil.cpu_count(logical=False) or cores)
+    cores = _input.whole("threads", threads)
     width, frequency = lanes(dtype), clock()
     return cores * width * FMA_UNITS * 2 * frequency if width and frequency else None
 
@@ -109,27 +109,25 @@ def ceilings(threads: int | None = None) -> Ceilings:
     """Measure the ceilings with ``threads`` threads (all of torch's when None).
 
     Each of five workloads is repeated for ``BUDGET`` seconds, the copy at least ten times, and its
-    fastest run counts.
+    fastest run counts. The number of torch's threads is afterwards as before.
     """
     before = torch.get_num_threads()
     threads = _input.whole("threads", before if threads is None else threads)
     torch.set_num_threads(threads)
     try:
         product = max(map(matrix_product_rate, MATRIX_SIZES))
-        return Ceilings(threads, product, _convolution_rate(), _copy_rate())
+        return Ceilings(product, _convolution_rate(), _copy_rate())
     finally:
         torch.set_num_threads(before)
 
 
-def matrix_product_rate(
-    size: int, dtype: torch.dtype = torch.float32, budget: float = BUDGET
-) -> float:
-    """FLOP/s of a square matrix product: ``size``³ multiply-adds, two operations each."""
+def matrix_product_rate(size: int) -> float:
+    """FLOP/s of a square float32 matrix product: ``size``³ multiply-adds, two operations each."""
     _input.whole("size", size)
     generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(size, size, generator=generator).to(dtype) for _ in range(2))
-    out = torch.empty(size, size, dtype=dtype)
-    return 2 * size**3 / _fastest(lambda: torch.matmul(a, b, out=out), budget)
+    a, b = torch.randn(2, size, size, generator=generator)
+    out = torch.empty(size, size)
+    return 2 * size**3 / _fastest(lambda: torch.matmul(a, b, out=out))
 
 
 def _convolution_rate() -> float:
@@ -145,21 +143,20 @@ def _convolution_rate() -> float:
 
 
 def _copy_rate() -> float:
-    """B/s read and written while one tensor is copied to another, both beyond the caches."""
+    """B/s read and written while one tensor is copied to another, both beyond most caches."""
     source = torch.ones(COPY_BYTES // 4)
     target = torch.zeros_like(source)
     return 2 * COPY_BYTES / _fastest(lambda: target.copy_(source), least=10)
 
 
-def _fastest(run: Callable[[], object], budget: float = BUDGET, least: int = 3) -> float:
+def _fastest(run: Callable[[], object], least: int = 3) -> float:
     """The shortest of at least ``least`` runs after a warm-up, in seconds.
 
     The shortest, because everything else the computer does can only add time.
     """
-    _input.positive("budget", budget, what="a time in seconds")
     run()
     samples: list[float] = []
-    while len(samples) < least or sum(samples) < budget:
+    while len(samples) < least or sum(samples) < BUDGET:
         start = time.perf_counter()
         run()
         samples.append(time.perf_counter() - start)
@@ -167,15 +164,14 @@ def _fastest(run: Callable[[], object], budget: float = BUDGET, least: int = 3) 
 
 
 def _processor() -> str:
+    """The processor's name, where the system tells it, and otherwise its kind."""
     try:
         if platform.system() == "Linux":
             lines = Path("/proc/cpuinfo").read_text().splitlines()
-            models = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]
-            if models:
-                return models[0].strip()
+            return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
         if platform.system() == "Darwin":
             command = ["sysctl", "-n", "machdep.cpu.brand_string"]
             return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    except OSError:
-        pass  # a system that hides it: the general name below will do
+    except (OSError, StopIteration):
+        pass  # a system that hides it, or a processor without a name, such as most ARM's
     return platform.processor() or platform.machine()

@@ -12,13 +12,9 @@ from torch import Tensor, nn
 
 @torch.fx.wrap  # torch.fx, which lesson 05 uses, records the call instead of looking inside
 def _checked(images: Tensor, height: int | str, width: int | str) -> Tensor:
-    """``images``, or an error that says which shape was expected."""
-    shape, expected = tuple(images.shape), (3, height, width)
-    fits = len(shape) == 4 and all(
-        isinstance(right, str) or came == right
-        for came, right in zip(shape[1:], expected, strict=True)
-    )
-    if not fits:
+    """``images``, or a ValueError if they are not (N, 3, height, width); "H" and "W" are any."""
+    shape = tuple(images.shape)
+    if len(shape) != 4 or shape[1] != 3 or (height, width) not in (("H", "W"), shape[2:]):
         raise ValueError(f"images must be (N, 3, {height}, {width}), but {shape} came")
     return images
 
@@ -87,15 +83,13 @@ def _stage(c_in: int, width: int, blocks: int, stride: int) -> nn.Sequential:
 
 
 class Attention(nn.Module):
-    """Every token looks at every token: softmax(Q Kᵀ / √d) V in each of ``heads`` heads.
+    """Each token attends to every token: softmax(Q Kᵀ / √d) V in each of ``heads`` heads.
 
-    (N, T, width) in and out.
+    (N, T, width) in and out; ``width`` is a multiple of ``heads``.
     """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        if width % heads:
-            raise ValueError(f"width must be a multiple of heads, {heads}, but {width} came")
         self.heads = heads
         self.to_qkv = nn.Linear(width, 3 * width)  # the three projections as one product
         self.to_out = nn.Linear(width, width)
@@ -128,7 +122,7 @@ class EncoderBlock(nn.Module):
 
 
 class ViT_B_16(nn.Module):
-    """The image as 196 words of 16 × 16 pixels, twelve encoder blocks, and one linear layer.
+    """The image as 196 tokens of 16 × 16 pixels, twelve encoder blocks, and one linear layer.
 
     86,567,656 parameters with 1000 classes; 17.564 billion MACs for one image, which must be
     224 × 224. Dosovitskiy et al., "An image is worth 16x16 words", 2020.
@@ -155,7 +149,7 @@ class ViT_B_16(nn.Module):
 
 
 def macs(model: nn.Module, x: Tensor) -> int:
-    """The multiply-adds of ``model(x)``, from shapes: of a layer, numbers out × weights for each.
+    """The multiply-adds of ``model(x)``, from shapes: of a layer, outputs × weights per output.
 
     Counts ``nn.Conv2d``, ``nn.Linear`` and the two products of ``Attention``, where they are
     called as modules, as in this file and in ``workloads.SmallCNN``; all else is 0 by convention.
@@ -167,8 +161,8 @@ def macs(model: nn.Module, x: Tensor) -> int:
         if isinstance(module, nn.Conv2d | nn.Linear):
             total += output.numel() * module.weight[0].numel()
         elif isinstance(module, Attention):
-            n, words, width = inputs[0].shape
-            total += 2 * n * words * words * width  # Q Kᵀ, and the weights with V
+            n, tokens, width = inputs[0].shape
+            total += 2 * n * tokens * tokens * width  # Q Kᵀ, and the weights with V
 
     hooks = [module.register_forward_hook(add) for module in model.modules()]
     model(x)

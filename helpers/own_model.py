@@ -1,8 +1,9 @@
-"""A model of the reader's own: where it is found, whether it takes its example, its modules' parts.
+"""A reader's own model: load it, try it with its example, and take one call of it apart.
 
 What cannot be measured is refused in one sentence: what came, what was expected, what to change.
 """
 
+import dataclasses
 import importlib
 import re
 from collections import Counter
@@ -34,27 +35,17 @@ def load(name: str) -> tuple[nn.Module, object]:
             "returns your model and an example, as in MODEL=mine:build for build() in mine.py"
         )
     try:
-        build = getattr(importlib.import_module(module), function, None)
+        built = getattr(importlib.import_module(module), function)()
     except Exception as error:
         raise Refused(
-            f"{module} must be a module that can be imported, but {_said(error)} came: start in "
-            f"the folder that holds it (this is {Path.cwd()}), or put that folder on PYTHONPATH"
-        ) from error
-    if not callable(build):
-        raise Refused(
-            f"{module} must hold a function {function}, but there is none: define it, or give the "
-            "name of the one that returns your model and an example"
-        )
-    try:
-        built = build()
-    except Exception as error:
-        raise Refused(
-            f"{name} must be callable without arguments, but {_said(error)} came: wrap it in a "
-            "function of your own that takes none, or mend it: calling it alone shows the line"
+            f"{name} must be a function that can be called without arguments, but "
+            f"{_summary(error)} came: start in the folder that holds {module} (this is "
+            f"{Path.cwd()}) or put that folder on PYTHONPATH, and call the function alone: that "
+            "shows the line"
         ) from error
     if not isinstance(built, tuple) or len(built) != 2:
         raise Refused(
-            f"{name} must return a model and an example, but {_a(built)} came: end it with "
+            f"{name} must return a model and an example, but {_kind(built)} came: end it with "
             "return model, example"
         )
     return built
@@ -68,20 +59,22 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
     """
     if not isinstance(model, nn.Module):
         raise Refused(
-            f"model must be an nn.Module, but {_a(model)} came: put what you call with the example "
-            "into an nn.Module, and make one, as in model = MyModel()"
+            f"model must be an nn.Module, but {_kind(model)} came: put what you call with the "
+            "example into an nn.Module, and make one, as in model = MyModel()"
         )
     if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
         raise Refused(
             "model must be one that can be watched inside, but a ScriptModule came: give the "
             "nn.Module from before torch.jit.script or torch.jit.trace"
         )
-    owned = {str(tensor.device) for tensor in (*model.parameters(), *model.buffers())}
-    given = {str(tensor.device) for tensor in tensors(example)}
-    if odd := [place for place in sorted(owned | given) if not re.match(DEVICES, place)]:
+    owned = [*model.parameters(), *model.buffers()]
+    given = tensors(example)
+    _refuse_tensors([*owned, *given])
+    if hidden := [leaf for leaf in tree_leaves(example) if dataclasses.is_dataclass(leaf)]:
         raise Refused(
-            f"model and example must be on the CPU or on a CUDA GPU, but a tensor on {odd[0]} "
-            'came: move both, as in model.to("cpu") and example.to("cpu")'
+            f"example must hold its tensors in tuples, lists and dicts, where they can be counted, "
+            f"but {_kind(hidden[0])} came: wrap the model in an nn.Module that takes tensors and "
+            "makes the object itself"
         )
     args = example if isinstance(example, tuple) else (example,)
     args, kwargs = ((), example) if isinstance(example, dict) else (args, {})
@@ -89,19 +82,36 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
         with torch.no_grad():
             model.eval()(*args, **kwargs)
     except Exception as error:
-        if len(owned | given) > 1:
+        if len({tensor.device for tensor in (*owned, *given)}) > 1:
             raise Refused(
                 f"model and example must be on one device, but the model came on "
-                f"{' and '.join(sorted(owned)) or 'none'}, the example on "
-                f"{' and '.join(sorted(given)) or 'none'}, and {_said(error)}: move one of them "
-                "with .to(device)"
+                f"{_devices(owned)}, the example on {_devices(given)}, and {_summary(error)}: move "
+                "one of them with .to(device)"
             ) from error
         raise Refused(
-            f"model must take the example, but {described(example)} came, and {_said(error)}: "
+            f"model must take the example, but {described(example)} came, and {_summary(error)}: "
             "change the example (smaller, if memory ran out; a tuple is several arguments, a dict "
-            "arguments by name) or the model's forward: calling it alone shows the line"
+            "arguments by name) or the model's forward: calling it alone, under torch.no_grad() as "
+            "here, shows the line"
         ) from error
     return args, kwargs
+
+
+def _refuse_tensors(tensors: list[Tensor]) -> None:
+    """Refuse tensors that cannot be measured: their device, their layout, their restrictions."""
+    for tensor in tensors:
+        if not re.match(DEVICES, str(tensor.device)):
+            raise Refused(
+                f"model and example must be on the CPU or on a CUDA GPU, but a tensor on "
+                f'{tensor.device} came: move both, as in model.to("cpu") and example.to("cpu")'
+            )
+        if tensor.layout != torch.strided or tensor.is_nested or tensor.is_inference():
+            layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+            kind = "inference" if tensor.is_inference() else layout
+            raise Refused(
+                f"model and example must hold ordinary tensors, but one of kind {kind} came: "
+                "convert it with .to_dense(), or make it outside torch.inference_mode()"
+            )
 
 
 def by_module(
@@ -112,14 +122,15 @@ def by_module(
     The index is the module's name, and from its second call on ``name (2)``. Columns: ``kind``, its
     class; ``gives``, what it returned; ``leaf``, whether it has no modules in it; ``bytes`` of its
     arguments, its result and its own parameters, without an embedding's table; ``own``, by how much
-    ``read()`` rose while it ran, without the modules that it called itself.
+    ``read()`` rose while it ran, without the modules that it called itself. The bytes are those of
+    shapes: a tensor that is passed twice, or returned as it came, is counted twice.
     """
     names = {module: name or "the model" for name, module in model.named_modules()}
     rows: dict[str, dict] = {}
     running, calls = [], Counter()
 
     def before(module: nn.Module, args: tuple) -> None:
-        running.append([0, read()])  # first what rises in the modules that it will call
+        running.append([0, read()])  # the first is what rises in the modules that it calls
 
     def after(module: nn.Module, args: tuple, kwargs: dict, output: object) -> None:
         inside, start = running.pop()
@@ -167,23 +178,27 @@ def tensors(value: object) -> list[Tensor]:
 
 def described(value: object) -> str:
     """The shapes and types of the tensors in ``value``: ``(8, 3, 32, 32) float32``."""
-    found = [
+    parts = [
         f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
         for tensor in tensors(value)
     ]
-    if len(found) > 3:
-        found[3:] = [f"and {len(found) - 3} more"]
-    return ", ".join(found) or _a(value)
+    if len(parts) > 3:
+        parts[3:] = [f"and {len(parts) - 3} more"]
+    return ", ".join(parts) or _kind(value)
 
 
-def _a(value: object) -> str:
-    """What ``value`` is: "the class SmallCNN", "a SmallCNN"."""
+def _devices(tensors: list[Tensor]) -> str:
+    return " and ".join(sorted({str(tensor.device) for tensor in tensors})) or "none"
+
+
+def _kind(value: object) -> str:
+    """What kind of thing ``value`` is: "the class SmallCNN", "a SmallCNN"."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return f"a {type(value).__name__}"
 
 
-def _said(error: Exception) -> str:
+def _summary(error: Exception) -> str:
     """The type and the first line of an error."""
     lines = str(error).splitlines() or ["no message"]
     return f"{type(error).__name__} ({lines[0].rstrip('.:')})"

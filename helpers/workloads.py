@@ -3,8 +3,8 @@ small CNN around it, and a data set for it to learn.
 
 The four convolutions share one signature and one result: ``image`` (C_in, H, W) and ``kernel``
 (C_out, C_in, K, K), both float32, give (C_out, H, W). K is odd and the image is padded with zeros
-("same" padding), so height and width stay. Like every deep-learning library they do not flip the
-kernel: strictly, it is a cross-correlation.
+("same" padding), so height and width stay. Like PyTorch they do not flip the kernel: strictly, it
+is a cross-correlation.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ def photograph(height: int = 64, width: int = 64) -> Tensor:
 
     It shows Rear Admiral Grace Hopper, by James S. Davis, United States Navy, public domain
     (matplotlib's ``grace_hopper.jpg``, 600 × 512 pixels). The largest centred part with the shape
-    asked for is resized.
+    requested is resized.
     """
     for argument, value in {"height": height, "width": width}.items():
         _input.whole(argument, value, what="a whole number of pixels")
@@ -39,8 +39,8 @@ def photograph(height: int = 64, width: int = 64) -> Tensor:
 def conv2d_loops(image: Tensor, kernel: Tensor) -> Tensor:
     """The definition, term by term, in plain Python over nested lists of floats.
 
-    Lists, because indexing a tensor element by element is some fifty times slower again: that
-    would be the price of the indexing, not of the loops.
+    Lists, because indexing a tensor element by element is some fifty times slower again, and then
+    the indexing would be measured instead of the loops.
     """
     c_in, height, width, c_out, k = _checked_shapes(image, kernel)
     pixels, weights, reach = image.tolist(), kernel.tolist(), k // 2
@@ -90,32 +90,23 @@ def conv2d_torch(image: Tensor, kernel: Tensor) -> Tensor:
 
 def _checked_shapes(image: Tensor, kernel: Tensor) -> tuple[int, int, int, int, int]:
     """C_in, H, W, C_out and K of two tensors that fit each other, or an error that says why not."""
-    for argument, value, shape in (
-        ("image", image, "(C_in, H, W)"),
-        ("kernel", kernel, "(C_out, C_in, K, K)"),
-    ):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{argument} must be a tensor, but a {type(value).__name__} came")
-        if value.dtype != torch.float32:
-            raise TypeError(f"{argument} must be torch.float32, but {value.dtype} came")
-        if value.dim() != shape.count(",") + 1 or 0 in value.shape:
-            came = _shape(value)
-            raise ValueError(f"{argument} must be {shape}, none of them 0, but {came} came")
+    expected = {"image": "(C_in, H, W)", "kernel": "(C_out, C_in, K, K)"}
+    for argument, value in {"image": image, "kernel": kernel}.items():
+        if not isinstance(value, Tensor) or value.dtype != torch.float32:
+            kind = value.dtype if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            raise TypeError(f"{argument} must be a torch.float32 tensor, but {kind} came")
+        shape = tuple(value.shape)
+        if len(shape) != expected[argument].count(",") + 1 or 0 in shape:
+            raise ValueError(
+                f"{argument} must be {expected[argument]}, none of them 0, but {shape} came"
+            )
     c_out, c_in, k, k2 = kernel.shape
-    if k != k2 or k % 2 == 0:
+    if c_in != image.shape[0] or k != k2 or k % 2 == 0:
         raise ValueError(
-            f"kernel must be K × K with an odd K, so that it has a centre, but {k} × {k2} came"
-        )
-    if image.shape[0] != c_in:
-        raise ValueError(
-            f"kernel must have as many input channels as image has channels, {image.shape[0]}, "
-            f"but {_shape(kernel)} came"
+            f"kernel must be (C_out, {image.shape[0]}, K, K) with an odd K, because image has "
+            f"{image.shape[0]} channels, but {tuple(kernel.shape)} came"
         )
     return c_in, image.shape[1], image.shape[2], c_out, k
-
-
-def _shape(tensor: Tensor) -> str:
-    return str(tuple(tensor.shape))
 
 
 class SmallCNN(nn.Module):
@@ -136,7 +127,7 @@ class SmallCNN(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         if images.dim() != 4 or tuple(images.shape[1:]) != (3, 32, 32):
-            raise ValueError(f"images must be (N, 3, 32, 32), but {_shape(images)} came")
+            raise ValueError(f"images must be (N, 3, 32, 32), but {tuple(images.shape)} came")
         x = self.pool(self.relu(self.bn1(self.conv1(images))))
         x = self.pool(self.relu(self.bn2(self.conv2(x))))
         return self.linear(x.flatten(1))
@@ -145,9 +136,9 @@ class SmallCNN(nn.Module):
 def synthetic_cifar(count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     """``count`` images (count, 3, 32, 32) float32 and their labels (count,) int64, in 10 classes.
 
-    The shape of CIFAR-10 without the download. Each class is a smooth pattern of its own, the same
-    for every ``seed``; an image is its class's pattern, shifted by up to three pixels, under noise
-    of twice its strength. Use two seeds for a training and a test set.
+    The shape of CIFAR-10 without the download. Each class has a smooth pattern, the same for every
+    ``seed``; an image is its class's pattern, shifted by up to three pixels, under noise of twice
+    its strength. Use two seeds for a training and a test set.
     """
     _input.whole("count", count, what="a whole number of images")
     patterns = torch.randn(10, 3, 4, 4, generator=torch.Generator().manual_seed(2102208))

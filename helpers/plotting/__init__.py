@@ -1,9 +1,8 @@
-"""The pictures. Each function draws a figure of its own and shows it, or draws on a given ``ax``.
+"""The pictures. Each function draws a figure and shows it.
 
-With every picture goes a sentence that says what it shows: title, axes, marks and values. It is
-the picture's alt text, what a reader who cannot see it reads, and what the tests compare; measured
-values in it carry the ``~`` mark of ``helpers.units``. A function that was given an ``ax`` shows
-nothing and returns that sentence, for the caller to put together with others and ``show``.
+Each picture comes with a text that says what it shows: title, axes, marks and values. It is the
+picture's alt text, which a reader who cannot see the picture reads, and which the tests compare;
+measured values in it carry the ``~`` mark of ``helpers.units``.
 """
 
 # ruff: noqa: F401 - the public names

@@ -1,4 +1,4 @@
-"""What all pictures share: a canvas, the alt text, ticks with units, and checked numbers."""
+"""What all pictures share: a canvas, the alt text, and ticks with units."""
 
 import base64
 import html
@@ -34,27 +34,26 @@ def show(figure: Figure, description: str) -> None:
     display({"text/html": tag, "text/plain": description}, raw=True)
 
 
-def canvas(ax: Axes | None, height: float) -> tuple[Figure | None, Axes]:
-    """A figure of its own, or none where the caller gave an ``ax`` to draw on."""
-    if ax is not None:
-        return None, ax
-    figure = sheet(7.2, height)
-    return figure, figure.add_subplot()
-
-
 def sheet(width: float, height: float) -> Figure:
     """An empty figure, in inches. Not through pyplot, which would show it a second time."""
     return Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
 
 
-def finish(figure: Figure | None, ax: Axes, kind: str, marks: str) -> str | None:
-    """Show the figure with its alt text; without a figure return that text."""
+def canvas(height: float) -> Axes:
+    """The axes of an empty figure as wide as a notebook's page."""
+    return sheet(7.2, height).add_subplot()
+
+
+def describe(ax: Axes, kind: str, marks: str) -> str:
+    """The alt text of a finished picture: its kind, title and axes, and its marks."""
     ax.spines[["top", "right"]].set_visible(False)
     axes = [f"x axis: {ax.get_xlabel()}"] + ([f"y axis: {ax.get_ylabel()}"] * bool(ax.get_ylabel()))
-    description = f"{kind}. Title: {ax.get_title()}. {'; '.join(axes)}. {marks}."
-    if figure is None:
-        return description
-    return show(figure, description)
+    return f"{kind}. Title: {ax.get_title()}. {'; '.join(axes)}. {marks}."
+
+
+def finish(ax: Axes, kind: str, marks: str) -> None:
+    """Show the figure that holds ``ax`` with its alt text."""
+    show(ax.figure, describe(ax, kind, marks))
 
 
 def tick_units(ax: Axes, unit: Unit) -> None:

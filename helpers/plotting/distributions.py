@@ -8,47 +8,36 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from helpers import _input, units
-from helpers.plotting._canvas import (
-    BLUE,
-    GREY,
-    ORANGE,
-    RED,
-    Unit,
-    canvas,
-    finish,
-    sheet,
-    show,
-    tick_units,
-)
+from helpers.plotting import _canvas
+from helpers.plotting._canvas import BLUE, GREY, ORANGE, RED
 
 
-def histogram(
-    samples: Sequence[float],
-    *,
-    title: str,
-    ax: Axes | None = None,
-) -> str | None:
+def histogram(samples: Sequence[float], *, title: str) -> None:
     """How many of the ``samples`` (positive, in seconds) fall in each of 40 steps of a log axis.
 
     The counts have a log axis too, so that a single outlier shows.
     """
     values = _input.each(_input.positive, "samples", samples, what="a sample on a log axis")
-    figure, ax = canvas(ax, height=2.8)
-    low, high = min(values), max(values) * (1 + 1e-9)
-    ax.hist(values, bins=np.geomspace(low, high, 41), color=BLUE)
-    median = statistics.median(values)
+    ax = _canvas.canvas(height=2.8)
+    low, median, high = min(values), statistics.median(values), max(values)
+    ax.hist(values, bins=np.geomspace(low, high * (1 + 1e-9), 41), color=BLUE)
     ax.axvline(median, color=RED, linewidth=1.5)
     ax.annotate(
-        f"median {units.seconds(median)}", (median, 1), (4, -4), xycoords=("data", "axes fraction"),
-        textcoords="offset points", va="top", color=RED,
-    )  # fmt: skip
+        f"median {units.seconds(median)}",
+        (median, 1),
+        (4, -4),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        va="top",
+        color=RED,
+    )
     ax.set(xscale="log", yscale="log", ylim=(0.7, None), title=title)
     ax.set(xlabel="time of one call (log scale)", ylabel="number of samples (log scale)")
-    tick_units(ax, units.seconds)
-    smallest, middle, largest = map(units.seconds, (low, median, max(values)))
+    _canvas.tick_units(ax, units.seconds)
+    smallest, middle, largest = map(units.seconds, (low, median, high))
     marks = f"{len(values)} samples in 40 bins: "
     marks += f"smallest {smallest}, median {middle}, largest {largest}"
-    return finish(figure, ax, "Histogram", marks)
+    _canvas.finish(ax, "Histogram", marks)
 
 
 def bars(
@@ -56,50 +45,45 @@ def bars(
     *,
     title: str,
     xlabel: str,
-    unit: Unit = units.seconds,
+    unit: _canvas.Unit = units.seconds,
     log: bool = True,
     ax: Axes | None = None,
 ) -> str | None:
     """One horizontal bar per entry of ``values``, first on top, with its value.
 
-    Values are in what ``unit`` prints: positive on a log axis, else zero or more.
+    Values are in what ``unit`` prints: positive on a log axis, else zero or more. If an ``ax`` is
+    given, nothing is shown: the alt text is returned, for the caller to ``show`` with the figure.
     """
     check = _input.positive if log else _input.not_negative
     lengths = _input.each(check, "values", values, what="the length of a bar")
-    figure, ax = canvas(ax, height=1.1 + 0.38 * len(lengths))
-    drawn = ax.barh(list(values), lengths, color=BLUE)
-    ax.bar_label(drawn, [unit(length) for length in lengths], padding=4)
-    ax.invert_yaxis()
+    panel = ax or _canvas.canvas(height=1.1 + 0.38 * len(lengths))
+    drawn = panel.barh(list(values), lengths, color=BLUE)
+    panel.bar_label(drawn, [unit(length) for length in lengths], padding=4)
+    panel.invert_yaxis()
     if log:
-        ax.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
+        panel.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
     else:
-        ax.set_xlim(0, max(lengths) * 1.25 or 1)
-    ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
-    tick_units(ax, unit)
+        panel.set_xlim(0, max(lengths) * 1.25 or 1)
+    panel.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
+    _canvas.tick_units(panel, unit)
     marks = "; ".join(f"{key} {unit(length)}" for key, length in values.items())
-    return finish(figure, ax, "Bar chart", f"{len(lengths)} bars: {marks}")
+    description = _canvas.describe(panel, "Bar chart", f"{len(lengths)} bars: {marks}")
+    return description if ax else _canvas.show(panel.figure, description)
 
 
 def spread(
-    groups: Mapping[str, Sequence[float]],
-    *,
-    title: str,
-    xlabel: str,
-    unit: Unit = units.ratio,
-    reference: float | None = None,
-    ax: Axes | None = None,
-) -> str | None:
-    """Every sample of each group as a dot on a log axis, its middle half as a bar, its median.
+    groups: Mapping[str, Sequence[float]], *, title: str, xlabel: str, reference: float
+) -> None:
+    """Every ratio of each group as a dot on a log axis, its middle half as a bar, its median.
 
-    Samples are positive, in what ``unit`` prints. ``reference`` draws a dashed line, such as at 1
-    where the samples are ratios.
+    Ratios are positive. A dashed line is drawn at ``reference``, such as at 1.
     """
     _input.filled("groups", groups, what="group of samples")
     samples = {
         key: _input.each(_input.positive, f"groups[{key!r}]", group, what="a sample on a log axis")
         for key, group in groups.items()
     }
-    figure, ax = canvas(ax, height=1.3 + 0.55 * len(samples))
+    ax = _canvas.canvas(height=1.3 + 0.55 * len(samples))
     marks = []
     for row, (key, values) in enumerate(samples.items()):
         low, median, high = np.percentile(values, [25, 50, 75]).tolist()
@@ -108,17 +92,16 @@ def spread(
         ax.plot([low, high], [row, row], color=ORANGE, linewidth=7, solid_capstyle="butt")
         ax.plot([median], [row], "|", color=RED, markersize=22, markeredgewidth=2.5)
         marks.append(
-            f"{key}: {len(values)} samples, median {unit(median)}, "
-            f"middle half {unit(low)} to {unit(high)}"
+            f"{key}: {len(values)} samples, median {units.ratio(median)}, "
+            f"middle half {units.ratio(low)} to {units.ratio(high)}"
         )
-    if reference is not None:
-        ax.axvline(reference, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
-        marks.append(f"a dashed line at {reference:g}")
+    ax.axvline(reference, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+    marks.append(f"a dashed line at {reference:g}")
     ax.set_yticks(range(len(samples)), list(samples))
     ax.set(ylim=(len(samples) - 0.4, -0.6), xscale="log", title=title)
     ax.set_xlabel(f"{xlabel} (log scale)")
-    tick_units(ax, unit)
-    return finish(figure, ax, "Strip chart", "; ".join(marks))
+    _canvas.tick_units(ax, units.ratio)
+    _canvas.finish(ax, "Strip chart", "; ".join(marks))
 
 
 def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
@@ -128,13 +111,11 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
     stretched: its smallest value becomes black and its largest white.
     """
     _input.filled("pictures", pictures, what="picture")
-    figure = sheet(2.6 * len(pictures), 2.9)
+    figure = _canvas.sheet(2.6 * len(pictures), 2.9)
     marks = []
     for column, (key, picture) in enumerate(pictures.items()):
-        if not isinstance(picture, Tensor):
-            raise TypeError(f"pictures[{key!r}] must be a tensor, but {type(picture)} came")
-        if picture.dim() != 3 or picture.shape[0] not in (1, 3):
-            shape = tuple(picture.shape)
+        shape = tuple(picture.shape)
+        if len(shape) != 3 or shape[0] not in (1, 3):
             raise ValueError(f"pictures[{key!r}] must be (1, H, W) or (3, H, W), but {shape} came")
         pixels = picture.detach().float()
         low, high = pixels.min().item(), pixels.max().item()
@@ -143,7 +124,7 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
         ax = figure.add_subplot(1, len(pictures), column + 1)
         ax.imshow(pixels.permute(1, 2, 0).numpy(), cmap="gray", vmin=0, vmax=1)
         ax.set(title=key, xticks=[], yticks=[])
-        marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
+        marks.append(f"{key}, {shape[1]} × {shape[2]} pixels")
     figure.suptitle(title)
     kind = "Picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
-    show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")
+    _canvas.show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")

@@ -1,4 +1,4 @@
-"""What a profiler saw: spans along time, stacks of calls, lines of source."""
+"""What a profiler recorded: spans along time, stacks of calls, lines of source."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,13 @@ _LEVELS = [(BLUE, "white"), (ORANGE, "black"), (GREEN, "black"), (RED, "black"),
 # The code of a line heat map: where it begins, in lengths of a full bar, its width, and what fits.
 _CODE_LEFT, _CODE_WIDTH, _CODE_LETTERS = 1.45, 5.2, 84
 
+Span = tuple[float, float, str, int]
+Stack = tuple[str, ...]
+
 
 def timeline(
-    tracks: Mapping[str, Sequence[tuple[float, float, str, int]]],
-    *,
-    title: str,
-    unit: Unit = units.seconds,
-    ax: Axes | None = None,
-) -> str | None:
+    tracks: Mapping[str, Sequence[Span]], *, title: str, unit: Unit = units.seconds
+) -> None:
     """What ran when: a row for each track, first on top, time across, nested spans below.
 
     ``tracks`` maps the name of a track (a thread, a stream) to its spans, at least one, each
@@ -43,30 +42,17 @@ def timeline(
     text lists the outermost spans, the first twelve of each track, and counts the nested ones.
     """
     _input.filled("tracks", tracks, what="track")
-    spans = {key: _spans(f"tracks[{key!r}]", track) for key, track in tracks.items()}
+    spans = {key: _sorted_spans(f"tracks[{key!r}]", track) for key, track in tracks.items()}
     zero = min(start for track in spans.values() for start, *_ in track)
     end = max(start + duration for track in spans.values() for start, duration, *_ in track) - zero
     if not end > 0:
         raise ValueError("tracks must hold at least one span that lasts longer than 0 s")
     levels = [1 + max(depth for *_, depth in track) for track in spans.values()]
-    figure, ax = canvas(ax, height=1.0 + 0.3 * (sum(levels) + 0.6 * len(levels)))
+    ax = canvas(height=1.0 + 0.3 * (sum(levels) + 0.6 * len(levels)))
     scale = ax.figure.get_figwidth() * 0.78 / end  # inches: what the track names leave for time
     top, middles, marks = 0.0, [], []
     for (key, track), rows in zip(spans.items(), levels, strict=True):
-        before: dict[int, tuple[float, float]] = {}  # by depth: the last span's end and lightness
-        for start, duration, label, depth in track:
-            colour, ink = _LEVELS[depth % len(_LEVELS)]
-            left, row = start - zero, top + depth
-            # Of two spans that touch one is lighter, so that they can be told apart.
-            ended, alpha = before.get(depth, (-math.inf, 1.0))
-            alpha = 1.75 - alpha if (start - ended) * scale < 0.02 else 1.0
-            before[depth] = start + duration, alpha
-            edge = 0.5 * (duration * scale > 0.03)  # it would hide a span of a pixel or two
-            ax.broken_barh(
-                [(left, duration)], (row, 0.9),
-                facecolor=colour, alpha=alpha, edgecolor="white", linewidth=edge,
-            )  # fmt: skip
-            _write(ax, label, (left, duration), row + 0.45, scale, ink)
+        _draw_track(ax, track, top, zero, scale)
         outermost = [span for span in track if span[3] == 0]
         listed = ", ".join(
             f"{label} from {unit(start - zero)} for {unit(duration)}"
@@ -85,24 +71,46 @@ def timeline(
     ax.tick_params(axis="y", length=0)
     ax.set(xlim=(0, end), ylim=(top - 0.5, -0.1), title=title, xlabel="time")
     tick_units(ax, unit)
-    counted = f"{len(spans)} tracks over {unit(end)}"
-    return finish(figure, ax, "Timeline", f"{counted}. {'; '.join(marks)}")
+    finish(ax, "Timeline", f"{len(spans)} tracks over {unit(end)}. {'; '.join(marks)}")
+
+
+def _sorted_spans(argument: str, spans: Sequence[Span]) -> list[Span]:
+    _input.filled(argument, spans, what="span")
+    for start, duration, label, _ in spans:
+        _input.number(f"start of {label!r} of {argument}", start)
+        _input.not_negative(f"duration of {label!r} of {argument}", duration)
+    return sorted(spans, key=lambda span: (span[0], span[3]))
+
+
+def _draw_track(ax: Axes, track: list[Span], top: float, zero: float, scale: float) -> None:
+    """The spans of one track, ``scale`` inches per second wide, in rows from ``top`` downwards."""
+    previous: dict[int, tuple[float, float]] = {}  # by depth: the last span's end and lightness
+    for start, duration, label, depth in track:
+        colour, ink = _LEVELS[depth % len(_LEVELS)]
+        left, row = start - zero, top + depth
+        # Of two spans that touch one is lighter, so that they can be told apart.
+        end, alpha = previous.get(depth, (-math.inf, 1.0))
+        alpha = 1.75 - alpha if (start - end) * scale < 0.02 else 1.0
+        previous[depth] = start + duration, alpha
+        edge = 0.5 if duration * scale > 0.03 else 0  # it would hide a span of a pixel or two
+        style = {"facecolor": colour, "alpha": alpha, "edgecolor": "white", "linewidth": edge}
+        ax.broken_barh([(left, duration)], (row, 0.9), **style)
+        _write(ax, label, (left, duration), row + 0.45, scale, ink)
 
 
 def icicle(
-    stacks: Mapping[tuple[str, ...], float],
+    stacks: Mapping[Stack, float],
     *,
     title: str,
     xlabel: str = "time",
     unit: Unit = units.seconds,
     rows: int = 10,
-    ax: Axes | None = None,
-) -> str | None:
+) -> None:
     """Who called whom: each box is as wide as its whole time, with those it called below it.
 
     ``stacks`` maps each stack, outermost first (``("main", "forward", "conv2d")``), to its own
     ("self") weight, zero or more. The width of a box is its own weight plus all below it; the
-    darker it is, the larger the part that is its own. Boxes stand in the order in which they first
+    darker it is, the larger the part that is its own. Boxes are in the order in which they first
     appear. ``rows`` limits the depth. A label is written where it fits; the text lists the first
     two rows, and follows the widest box down from the first.
     """
@@ -110,9 +118,9 @@ def icicle(
     own, whole = _stack_weights(stacks)
     end = sum(weight for stack, weight in whole.items() if len(stack) == 1)
     depth = min(rows, max(map(len, whole)))
-    figure, ax = canvas(ax, height=1.1 + 0.32 * depth)
+    ax = canvas(height=1.1 + 0.32 * depth)
     inches = ax.figure.get_figwidth() * 0.94
-    ends: dict[tuple[str, ...], float] = {}  # how far the boxes below each stack reach by now
+    ends: dict[Stack, float] = {}  # how far the boxes drawn below each stack reach
     for stack, weight in whole.items():
         left = ends.get(stack[:-1], 0.0)
         ends[stack[:-1]], ends[stack] = left + weight, left
@@ -120,98 +128,24 @@ def icicle(
             continue
         share = own[stack] / weight
         colour = tuple(1 - (1 - np.array(to_rgb(BLUE))) * (0.12 + 0.88 * share))
-        ax.add_patch(
-            Rectangle((left, len(stack) - 1), weight, 1, facecolor=colour, edgecolor="white")
-        )
+        row = len(stack) - 1
+        ax.add_patch(Rectangle((left, row), weight, 1, facecolor=colour, edgecolor="white"))
         ink = "white" if share > 0.85 else "black"
-        _write(ax, stack[-1], (left, weight), len(stack) - 0.5, inches / end, ink)
+        _write(ax, stack[-1], (left, weight), row + 0.5, inches / end, ink)
     ax.set(xlim=(0, end), ylim=(depth, 0), title=title, xlabel=xlabel, ylabel="depth of call")
     ax.set_yticks(np.arange(depth) + 0.5, range(1, depth + 1))
     ax.tick_params(axis="y", length=0)
     tick_units(ax, unit)
-    return finish(figure, ax, "Icicle chart", _icicle_marks(whole, depth, unit))
+    finish(ax, "Icicle chart", _icicle_marks(whole, depth, unit))
 
 
-def line_heat_map(
-    lines: Sequence[str],
-    times: Mapping[int, float],
-    *,
-    title: str,
-    first: int = 1,
-    ax: Axes | None = None,
-) -> str | None:
-    """The source ``lines`` of a function, each on a ground the darker the more time it took.
-
-    ``lines`` are numbered from ``first``; ``times`` maps line numbers to seconds, zero or more. A
-    bar beside each line is its share of the sum. Lines without a time, such as comments, stay
-    plain. Long lines are cut on the picture and whole in the text, which lists the timed ones.
-    """
-    total = _checked_lines(lines, times, first)
-    figure, ax = canvas(ax, height=0.75 + 0.19 * len(lines))
-    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
-    marks = []
-    for row, line in enumerate(lines):
-        code = line[indent:].rstrip()
-        if first + row in times:
-            share = times[first + row] / total
-            colour = 1 - (1 - np.array(to_rgb(ORANGE))) * share
-            ax.barh(row, _CODE_WIDTH, left=_CODE_LEFT, height=1, color=colour)
-            ax.barh(row, share, height=0.7, color=BLUE)
-            ax.text(_CODE_LEFT - 0.04, row, f"{share:.1%}", ha="right", va="center", size=7)
-            marks.append(f"line {first + row}, {code.strip()}: {units.percent(share)}")
-        shown = code if len(code) <= _CODE_LETTERS else f"{code[: _CODE_LETTERS - 1]}…"
-        ax.text(_CODE_LEFT + 0.04, row, shown, va="center", family="monospace", size=7.5)
-    ax.set(xlim=(0, _CODE_LEFT + _CODE_WIDTH), ylim=(len(lines) - 0.5, -0.5), title=title)
-    ax.set_yticks(range(len(lines)), range(first, first + len(lines)))
-    ax.tick_params(axis="y", length=0, labelsize=7.5)
-    ax.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"], size=7.5)
-    ax.spines["bottom"].set_bounds(0, 1)
-    ax.set_xlabel("share of the time", loc="left")
-    timed = f"{len(lines)} lines, of which {len(times)} with a time"
-    return finish(figure, ax, "Line heat map", f"{timed}: {'; '.join(marks)}")
-
-
-def _write(
-    ax: Axes, label: str, box: tuple[float, float], row: float, scale: float, ink: str
-) -> None:
-    """As much of ``label`` as fits ``box``, (left, width) at ``scale`` inches a unit, in a row."""
-    left, width = box
-    letters = int((width * scale - 0.06) / 0.066)
-    if letters > 3 or len(label) <= letters:
-        shown = label if len(label) <= letters else f"{label[: letters - 1]}…"
-        middle = left + width / 2
-        ax.text(middle, row, shown, color=ink, fontsize=7.5, ha="center", va="center")
-
-
-def _spans(
-    argument: str, spans: Sequence[tuple[float, float, str, int]]
-) -> list[tuple[float, float, str, int]]:
-    _input.filled(argument, spans, what="span")
-    for span in spans:
-        if len(span) != 4:
-            raise ValueError(f"{argument} must hold (start, duration, label, depth), not {span!r}")
-        start, duration, label, depth = span
-        if not isinstance(label, str):
-            raise TypeError(f"{argument} must have strings as labels, but {label!r} came")
-        span_name = f"{label!r} of {argument}"
-        _input.number(f"start of {span_name}", start)
-        _input.not_negative(f"duration of {span_name}", duration)
-        _input.whole(f"depth of {span_name}", depth, least=0)
-    return sorted(spans, key=lambda span: (span[0], span[3]))
-
-
-def _stack_weights(stacks: Mapping[tuple[str, ...], float]) -> tuple[dict, dict]:
+def _stack_weights(stacks: Mapping[Stack, float]) -> tuple[dict, dict]:
     """Each stack's own weight, and its weight with all below it; callers before their callees."""
-    _input.filled("stacks", stacks, what="stack")
-    own: dict[tuple[str, ...], float] = {}
-    whole: dict[tuple[str, ...], float] = {}
+    own: dict[Stack, float] = {}
+    whole: dict[Stack, float] = {}
     for stack, weight in stacks.items():
-        names = isinstance(stack, tuple) and all(isinstance(name, str) and name for name in stack)
-        if not names or not stack:
-            raise TypeError(
-                f"a key of stacks must be a tuple of names, as ('main', 'forward'), "
-                f"but {stack!r} came"
-            )
+        if not isinstance(stack, tuple):
+            raise TypeError(f"a key of stacks must be a tuple of names, but {stack!r} came")
         _input.not_negative(f"stacks[{stack!r}]", weight)
         for end in range(1, len(stack) + 1):
             own.setdefault(stack[:end], 0.0)
@@ -222,13 +156,13 @@ def _stack_weights(stacks: Mapping[tuple[str, ...], float]) -> tuple[dict, dict]
     return own, whole
 
 
-def _icicle_marks(whole: Mapping[tuple[str, ...], float], depth: int, unit: Unit) -> str:
+def _icicle_marks(whole: Mapping[Stack, float], depth: int, unit: Unit) -> str:
     """The first two rows, which are the same everywhere, and the widest way down, which is not."""
     rows = [
         ", ".join(f"{stack[-1]} {unit(whole[stack])}" for stack in whole if len(stack) == row)
         for row in (1, 2)[:depth]
     ]
-    path: tuple[str, ...] = ()
+    path: Stack = ()
     while len(path) < depth:
         below = [stack for stack in whole if len(stack) == len(path) + 1 and stack[:-1] == path]
         if not below:
@@ -239,23 +173,57 @@ def _icicle_marks(whole: Mapping[tuple[str, ...], float], depth: int, unit: Unit
     return f"{depth} rows; {listed}; the widest way down: {way}, its last box {unit(whole[path])}"
 
 
-def _checked_lines(lines: Sequence[str], times: Mapping[int, float], first: int) -> float:
-    """The sum of ``times``, or an error that says what is wrong with the three."""
+def line_heat_map(
+    lines: Sequence[str], times: Mapping[int, float], *, title: str, first: int = 1
+) -> None:
+    """The source ``lines`` of a function, each on a ground the darker the more time it took.
+
+    ``lines`` are numbered from ``first``; ``times`` maps line numbers to seconds, zero or more. A
+    bar next to each line is its share of the sum. Lines without a time, such as comments, stay
+    plain. Long lines are cut on the picture and whole in the text, which lists the timed ones.
+    """
     if isinstance(lines, str):
         raise TypeError("lines must be a list of lines, but one string came: use splitlines()")
-    for line in lines:
-        if not isinstance(line, str):
-            raise TypeError(f"lines must be strings, but a {type(line).__name__} came: {line!r}")
-    if not any(line.strip() for line in lines):
-        raise ValueError("lines must hold at least one line of code, but none came")
-    _input.whole("first", first, least=0, what="a line number")
-    last = first + len(lines) - 1
-    for number, seconds in times.items():
-        if number not in range(first, last + 1):
-            raise ValueError(
-                f"times must be of the lines {first} to {last}, but a time of line {number!r} came"
-            )
-        _input.not_negative(f"times[{number}]", seconds, what="a time in seconds")
-    if not sum(times.values()) > 0:
+    numbers = range(first, first + len(lines))
+    if strange := sorted(set(times) - set(numbers)):
+        raise ValueError(
+            f"times must be of the lines {first} to {numbers[-1]}, but a time of line "
+            f"{strange[0]!r} came"
+        )
+    total = sum(_input.each(_input.not_negative, "times", times, what="a time in seconds"))
+    if not total > 0:
         raise ValueError("times must hold at least one time above zero")
-    return sum(times.values())
+    ax = canvas(height=0.75 + 0.19 * len(lines))
+    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    marks = []
+    for row, (number, line) in enumerate(zip(numbers, lines, strict=True)):
+        code = line[indent:].rstrip()
+        if number in times:
+            share = times[number] / total
+            colour = 1 - (1 - np.array(to_rgb(ORANGE))) * share
+            ax.barh(row, _CODE_WIDTH, left=_CODE_LEFT, height=1, color=colour)
+            ax.barh(row, share, height=0.7, color=BLUE)
+            ax.text(_CODE_LEFT - 0.04, row, f"{share:.1%}", ha="right", va="center", size=7)
+            marks.append(f"line {number}, {code.strip()}: {units.percent(share)}")
+        fitting = code if len(code) <= _CODE_LETTERS else f"{code[: _CODE_LETTERS - 1]}…"
+        ax.text(_CODE_LEFT + 0.04, row, fitting, va="center", family="monospace", size=7.5)
+    ax.set(xlim=(0, _CODE_LEFT + _CODE_WIDTH), ylim=(len(lines) - 0.5, -0.5), title=title)
+    ax.set_yticks(range(len(lines)), numbers)
+    ax.tick_params(axis="y", length=0, labelsize=7.5)
+    ax.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"], size=7.5)
+    ax.spines["bottom"].set_bounds(0, 1)
+    ax.set_xlabel("share of the time", loc="left")
+    timed = f"{len(lines)} lines, of which {len(times)} with a time"
+    finish(ax, "Line heat map", f"{timed}: {'; '.join(marks)}")
+
+
+def _write(
+    ax: Axes, label: str, box: tuple[float, float], row: float, scale: float, ink: str
+) -> None:
+    """As much of ``label`` as fits ``box``, (left, width) at ``scale`` inches a unit, in a row."""
+    left, width = box
+    letters = int((width * scale - 0.06) / 0.066)
+    if letters > 3 or len(label) <= letters:
+        fitting = label if len(label) <= letters else f"{label[: letters - 1]}…"
+        middle = left + width / 2
+        ax.text(middle, row, fitting, color=ink, fontsize=7.5, ha="center", va="center")

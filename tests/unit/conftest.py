@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from helpers.plotting import _canvas
 
@@ -16,8 +14,3 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     displayed: list[dict] = []
     monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data) if raw else 0)
     return displayed
-
-
-@pytest.fixture
-def ax() -> Axes:
-    return Figure(figsize=(7.2, 3), layout="constrained").add_subplot()

@@ -1,8 +1,10 @@
 """A model of the reader's own is called right, taken apart right, or refused in a sentence."""
 
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,52 +15,32 @@ from helpers import own_model
 LINE, X = nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.rand(2, 3)
 
 
-@pytest.fixture
-def mine(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("mine")
-    module.build, module.number = lambda: (LINE, X), 3
-    module.alone, module.three = lambda: LINE, lambda: (LINE, X, X)
-    module.asks = lambda size: size
-    module.broken = lambda: {}["x"]
-    monkeypatch.setitem(sys.modules, "mine", module)
-
-
-def test_a_function_is_found_by_its_name(mine: None) -> None:
-    assert own_model.load("mine:build") == (LINE, X)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected", "came"),
-    [
-        ("", "MODEL must be package.module:function", "nothing came"),
-        ("mine", "MODEL must be package.module:function", "'mine' came"),
-        ("mine:build()", "MODEL must be package.module:function", "'mine:build()' came"),
-        ("nowhere:build", "nowhere must be a module", "(No module named 'nowhere') came"),
-        ("mine:built", "mine must hold a function built", "there is none"),
-        ("mine:number", "mine must hold a function number", "there is none"),
-        ("mine:asks", "mine:asks must be callable without arguments", "TypeError"),
-        ("mine:broken", "mine:broken must be callable without arguments", "KeyError ('x') came"),
-        ("mine:alone", "mine:alone must return a model and an example", "a Sequential came"),
-        ("mine:three", "mine:three must return a model and an example", "a tuple came"),
-    ],
-)
-def test_a_wrong_name_is_refused(name: str, expected: str, came: str, mine: None) -> None:
-    refused(expected, came, lambda: own_model.load(name))
-
-
-def refused(expected: str, came: str, call) -> None:
+def refusal(call) -> str:
+    """The one sentence in which ``call`` refuses: what was expected, what came, what to do."""
     with pytest.raises(own_model.Refused) as error:
         call()
-    said = str(error.value)
-    assert said.startswith(expected)
-    assert f" {came}" in said.partition(", but")[2]
-    assert len(said.partition(": ")[2]) > 20  # what to do
-    assert "\n" not in said
+    sentence = str(error.value)
+    assert re.fullmatch(r"[^\n]+ must [^\n]+, but [^\n]+: [^\n]{20,}", sentence)
+    return sentence
 
 
-def test_the_folder_is_named_where_the_module_was_looked_for() -> None:
-    with pytest.raises(own_model.Refused, match=f"this is {Path.cwd()}"):
-        own_model.load("nowhere:build")
+def test_a_function_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = SimpleNamespace(build=lambda: (LINE, X), number=3, asks=lambda size: size)
+    module.alone, module.broken = lambda: LINE, lambda: {}["x"]
+    monkeypatch.setitem(sys.modules, "mine", module)
+    assert own_model.load("mine:build") == (LINE, X)
+    for name, came in {
+        "": "MODEL must be package.module:function, but nothing came",
+        "mine:build()": "MODEL must be package.module:function, but 'mine:build()' came",
+        "nowhere:build": "but ModuleNotFoundError (No module named 'nowhere') came",
+        "mine:built": "but AttributeError",
+        "mine:number": "but TypeError",
+        "mine:asks": "mine:asks must be a function that can be called without arguments, but TypeE",
+        "mine:broken": "but KeyError ('x') came",
+        "mine:alone": "mine:alone must return a model and an example, but a Sequential came",
+    }.items():
+        assert came in refusal(lambda name=name: own_model.load(name))
+    assert f"this is {Path.cwd()}" in refusal(lambda: own_model.load("nowhere:build"))
 
 
 class Adds(nn.Module):
@@ -81,49 +63,45 @@ def test_an_example_is_one_argument_or_several_or_by_name() -> None:
 
 
 META = nn.Linear(3, 4, device="meta")
-TWO = "model and example must be on "
+WRITTEN = nn.Sequential(torch.jit.ScriptModule())
+SPARSE = nn.Sequential(nn.Linear(3, 4))
+SPARSE.register_buffer("mask", torch.eye(3).to_sparse())
+with torch.inference_mode():
+    INFERENCE = torch.rand(2, 3)
+
+
+@dataclass
+class Batch:
+    images: torch.Tensor
 
 
 @pytest.mark.parametrize(
-    ("model", "example", "expected", "came"),
+    ("model", "example", "sentence"),
     [
-        (LINE, torch.rand(2, 5), "model must take the example", "(2, 5) float32 came, and Runti"),
-        (LINE, X.double(), "model must take the example", "(2, 3) float64 came, and Runti"),
-        (LINE, (X, X), "model must take the example", "(2, 3) float32, (2, 3) float32 came"),
-        (nn.Module(), X, "model must take the example", "(2, 3) float32 came, and NotImpl"),
-        (LINE, "x", "model must take the example", "a str came, and TypeError"),
-        (nn.Linear, X, "model must be an nn.Module", "the class Linear came"),
+        (LINE, X.double(), "model must take the example, but (2, 3) float64 came, and RuntimeEr"),
+        (LINE, (X, X), "the example, but (2, 3) float32, (2, 3) float32 came, and TypeErro"),
+        (LINE, "x", "model must take the example, but a str came, and TypeError"),
+        (nn.Linear, X, "model must be an nn.Module, but the class Linear came"),
+        (WRITTEN, X, "model must be one that can be watched inside, but a ScriptModule came"),
+        (META, X, "model and example must be on the CPU or on a CUDA GPU, but a tensor on meta"),
+        (SPARSE, X, "must hold ordinary tensors, but one of kind sparse_coo came"),
+        (LINE, INFERENCE, "must hold ordinary tensors, but one of kind inference came"),
         (
-            nn.Sequential(torch.jit.ScriptModule()),
-            X,
-            "model must be one that",
-            "a ScriptModule came",
+            LINE,
+            torch.nested.nested_tensor([X, X], layout=torch.jagged),
+            "must hold ordinary tensors, but one of kind n",
         ),
-        (torch.relu, X, "model must be an nn.Module", "a builtin_function_or_method came"),
-        (LINE, X.to("meta"), f"{TWO}the CPU", "a tensor on meta came"),
-        (META, X, f"{TWO}the CPU", "a tensor on meta came"),
+        (LINE, [Batch(X)], "example must hold its tensors in tuples, lists and dicts, where the"),
     ],
 )
-def test_what_does_not_fit_is_refused(
-    model: object, example: object, expected: str, came: str
-) -> None:
-    refused(expected, came, lambda: own_model.arguments(model, example))
+def test_what_does_not_fit_is_refused(model: object, example: object, sentence: str) -> None:
+    assert sentence in refusal(lambda: own_model.arguments(model, example))
 
 
 def test_two_devices_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_model, "DEVICES", "cpu|meta")  # as a GPU would be
-    came = "the model came on cpu, the example on meta, and "
-    refused(f"{TWO}one device", came, lambda: own_model.arguments(LINE, X.to("meta")))
-    bare = "the model came on none, the example on cpu and meta, and "
-    pair = X, X.to("meta")
-    refused(f"{TWO}one device", bare, lambda: own_model.arguments(nn.ReLU(), pair))
-
-
-def test_only_the_first_line_of_an_error_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, pair = Adds(), (torch.ones(2), torch.ones(2))
-    monkeypatch.setattr(torch, "no_grad", torch.enable_grad)
-    came = "(2,) float32, (2,) float32 came, and ValueError (not for training): "
-    refused("model must take the example", came, lambda: own_model.arguments(model, pair))
+    came = "must be on one device, but the model came on cpu, the example on meta, and "
+    assert came in refusal(lambda: own_model.arguments(LINE, X.to("meta")))
 
 
 def test_each_call_of_a_module_has_a_row_with_its_own_part() -> None:

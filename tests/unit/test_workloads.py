@@ -42,26 +42,26 @@ def test_convolutions_agree_with_a_float64_reference_and_leave_their_input_alone
 GREY = torch.rand(1, 4, 4)
 
 
-@pytest.mark.parametrize("convolve", CONVOLUTIONS)
 @pytest.mark.parametrize(
     ("image", "kernel", "message"),
     [
-        ([[1.0]], torch.rand(1, 1, 3, 3), "image must be a tensor, but a list came"),
-        (GREY, None, "kernel must be a tensor, but a NoneType came"),
-        (GREY.double(), torch.rand(1, 1, 3, 3), "image must be torch.float32, but torch.float64"),
+        ([[1.0]], torch.rand(1, 1, 3, 3), "image must be a torch.float32 tensor, but a list came"),
+        (GREY, torch.rand(1, 1, 3, 3).double(), "kernel must be a .*, but torch.float64 came"),
         (GREY[0], torch.rand(1, 1, 3, 3), r"image must be \(C_in, H, W\), none .* \(4, 4\) came"),
         (GREY[:, :0], torch.rand(1, 1, 3, 3), r"none of them 0.*\(1, 0, 4\)"),
-        (GREY, torch.rand(1, 3, 3), r"kernel must be \(C_out, C_in, K, K\), none.* \(1, 3, 3\)"),
-        (GREY, torch.rand(1, 1, 2, 2), "odd K.*2 × 2 came"),
-        (GREY, torch.rand(1, 1, 3, 5), "odd K.*3 × 5 came"),
-        (torch.rand(2, 4, 4), torch.rand(1, 3, 3, 3), "input channels as image has channels, 2, "),
+        (GREY, torch.rand(1, 1, 2, 2), r"K, K\) with an odd K, .* \(1, 1, 2, 2\) came"),
+        (GREY, torch.rand(1, 1, 3, 5), r"odd K, .* \(1, 1, 3, 5\) came"),
+        (
+            GREY,
+            torch.rand(1, 3, 3, 3),
+            r"kernel must be \(C_out, 1, K, K\) .* image has 1 channels",
+        ),
     ],
 )
-def test_convolutions_refuse(
-    convolve: Callable, image: Tensor, kernel: Tensor, message: str
-) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        convolve(image, kernel)
+def test_convolutions_refuse(image: Tensor, kernel: Tensor, message: str) -> None:
+    for convolve in CONVOLUTIONS:
+        with pytest.raises((TypeError, ValueError), match=message):
+            convolve(image, kernel)
 
 
 @pytest.mark.parametrize(("height", "width"), [(64, 64), (600, 512), (33, 97), (97, 33), (1, 1)])
@@ -69,7 +69,6 @@ def test_photograph_is_the_largest_centred_part(height: int, width: int) -> None
     photo = workloads.photograph(height, width)
     assert photo.shape == (3, height, width)
     assert photo.dtype == torch.float32
-    assert photo.is_contiguous()
     whole = workloads.photograph(600, 512)
     across, down = min(512, 600 * width / height), min(600, 512 * height / width)
     left, top = math.ceil((512 - across) / 2), math.ceil((600 - down) / 2)
@@ -77,26 +76,13 @@ def test_photograph_is_the_largest_centred_part(height: int, width: int) -> None
     expected = F.interpolate(part, (height, width), mode="bicubic", antialias=True)[0]
     assert (photo - expected).abs().mean() < 0.02
     assert 0 <= photo.min() <= photo.max() <= 1
-    assert photo.max() > 0.3
 
 
-def test_the_photograph_without_arguments() -> None:
-    photo = workloads.photograph()
-    assert photo.shape == (3, 64, 64)
-    assert 255 * photo.max() == pytest.approx(round(255 * photo.max().item()), abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 64), "height must be a whole number of pixels, at least 1, but 0"),
-        ((64, -2), "width must be a whole number of pixels, at least 1, but -2"),
-        ((6.4, 64), "height must be a whole number of pixels, but 6.4 came"),
-    ],
-)
-def test_photograph_refuses(arguments: tuple, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        workloads.photograph(*arguments)
+def test_what_is_no_number_of_pixels_or_images_is_refused() -> None:
+    with pytest.raises(ValueError, match="height must be a whole number of pixels, at least 1, bu"):
+        workloads.photograph(0, 64)
+    with pytest.raises(TypeError, match="count must be a whole number of images, but"):
+        workloads.synthetic_cifar(2.5)
 
 
 def test_small_cnn_learns_the_synthetic_data() -> None:
@@ -121,29 +107,15 @@ def test_small_cnn_is_what_it_says() -> None:
     layers = [layer for pair in rounds for layer in (*pair, nn.ReLU(), nn.MaxPool2d(2))]
     images = torch.randn(4, 3, 32, 32)
     assert torch.equal(model(images), nn.Sequential(*layers, nn.Flatten(), m.linear)(images))
-    for shape in ((3, 32, 32), (1, 3, 32, 31), (1, 1, 32, 32)):
-        with pytest.raises(ValueError, match=r"images must be \(N, 3, 32, 32\), but \(") as error:
-            model(torch.zeros(shape))
-        assert str(shape) in str(error.value)
-
-
-def test_synthetic_cifar_is_seeded() -> None:
-    images, labels = workloads.synthetic_cifar(50, seed=3)
-    again, labels_again = workloads.synthetic_cifar(50, seed=3)
-    other, _ = workloads.synthetic_cifar(50, seed=4)
-    assert images.shape == (50, 3, 32, 32)
-    assert images.dtype == torch.float32
-    assert labels.dtype == torch.int64
-    assert torch.equal(images, again)
-    assert torch.equal(labels, labels_again)
-    assert not torch.equal(images, other)
-    assert torch.equal(workloads.synthetic_cifar(5)[0], workloads.synthetic_cifar(5, seed=0)[0])
+    with pytest.raises(ValueError, match=r"be \(N, 3, 32, 32\), but \(1, 3, 32, 31\) came"):
+        model(torch.zeros(1, 3, 32, 31))
 
 
 def test_an_image_is_its_class_s_smooth_pattern_shifted_under_twice_the_noise() -> None:
     patterns = {}
     for seed in (0, 1):
         images, labels = workloads.synthetic_cifar(300, seed)
+        assert (images.shape, images.dtype) == ((300, 3, 32, 32), torch.float32)
         generator = torch.Generator().manual_seed(seed)
         assert torch.equal(labels, torch.randint(10, (300,), generator=generator))
         shifts = torch.randint(-3, 4, (300, 2), generator=generator).tolist()
@@ -157,9 +129,3 @@ def test_an_image_is_its_class_s_smooth_pattern_shifted_under_twice_the_noise() 
             assert torch.linalg.matrix_rank(torch.cat([*sides], 1), rtol=1e-3) == 4
     flat = torch.stack([*patterns.values()]).flatten(1)
     assert torch.corrcoef(flat).fill_diagonal_(0).abs().max() < 0.7  # no two alike
-
-
-@pytest.mark.parametrize(("count", "error"), [(0, ValueError), (2.5, TypeError)])
-def test_synthetic_cifar_refuses(count: object, error: type[Exception]) -> None:
-    with pytest.raises(error, match=f"count must be .*{count}"):
-        workloads.synthetic_cifar(count)

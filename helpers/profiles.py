@@ -1,0 +1,251 @@
+"""What profilers of functions, lines, processes and memory write, as data frames and as stacks.
+
+A stack is a tuple of names, the outermost call first. Stacks come as a dictionary that gives each
+of them a weight, as ``plotting.icicle`` draws it.
+"""
+
+import json
+import pstats
+import re
+from linecache import getlines
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from pandas import DataFrame
+
+if TYPE_CHECKING:
+    from line_profiler import LineStats
+
+Stack = tuple[str, ...]
+
+
+def function_rows(stats: pstats.Stats) -> DataFrame:
+    """A profile of cProfile, one row per function (``workloads.forward``, ``torch.conv2d``).
+
+    Columns: ncalls; primitive, the calls that came from outside the function itself; tottime and
+    cumtime, in seconds.
+    """
+    rows = [
+        (_function_name(function), ncalls, primitive, tottime, cumtime)
+        for function, (primitive, ncalls, tottime, cumtime, _) in stats.stats.items()
+    ]
+    columns = ["function", "ncalls", "primitive", "tottime", "cumtime"]
+    return DataFrame(rows, columns=columns).set_index("function")
+
+
+def call_rows(stats: pstats.Stats) -> DataFrame:
+    """A profile of cProfile, one row per pair of caller and callee.
+
+    Columns: caller, callee, ncalls, and cumtime, the seconds that these calls took.
+    """
+    rows = [
+        (_function_name(caller), _function_name(callee), ncalls, cumtime)
+        for callee, (*_, callers) in stats.stats.items()
+        for caller, (ncalls, _, _, cumtime) in callers.items()
+    ]
+    return DataFrame(rows, columns=["caller", "callee", "ncalls", "cumtime"])
+
+
+def call_stacks(stats: pstats.Stats, root: str, least: float = 0.01) -> dict[Stack, float]:
+    """A profile of cProfile unfolded from the function ``root`` downwards: own seconds per stack.
+
+    A profile does not say to which of its callers a function's callees belong, so their time is
+    divided in proportion. A stack ends at a recursion, or below ``least`` of the root's time.
+    Raises a ValueError if not exactly one function has the name ``root``.
+    """
+    callees: dict = {}
+    for callee, (*_, callers) in stats.stats.items():
+        for caller, (*_, cumtime) in callers.items():
+            callees.setdefault(caller, {})[callee] = cumtime
+    roots = [function for function in stats.stats if _function_name(function) == root]
+    if len(roots) != 1:
+        raise ValueError(f"root must name one function, but {root!r} names {len(roots)}")
+    smallest = least * stats.stats[roots[0]][3]
+    stacks: dict[Stack, float] = {}
+
+    def unfold(function: tuple, share: float, callers: tuple) -> None:
+        _, _, tottime, cumtime, _ = stats.stats[function]
+        path = (*callers, function)
+        is_small = share * cumtime < smallest
+        stack = tuple(map(_function_name, path))
+        stacks[stack] = stacks.get(stack, 0.0) + share * (cumtime if is_small else tottime)
+        if is_small:
+            return
+        for callee, seconds in sorted(callees.get(function, {}).items()):
+            if callee not in path and stats.stats[callee][3] > 0:
+                unfold(callee, share * seconds / stats.stats[callee][3], path)
+
+    unfold(roots[0], 1.0, ())
+    return stacks
+
+
+def _function_name(function: tuple[str, int, str]) -> str:
+    """``module.name`` of a Python function, the name of a function in C."""
+    file, line, name = function
+    if line == 0:  # such as <built-in method torch.relu>, <method 'item' of … objects>
+        words = name.strip("<>").replace("'", "").split()
+        return next((word for word in words if word not in ("built-in", "method")), name)
+    path = Path(file)
+    package = path.parent.name if path.stem == "__init__" else ""  # gone after strip_dirs
+    return f"{package or path.stem}.{name}"
+
+
+def import_times(listing: str) -> DataFrame:
+    """What ``python -X importtime`` printed, one row per module, after those that it imported.
+
+    Columns: module; depth, 0 for the outermost; own and cumulative, in seconds.
+    """
+    line = re.compile(r"^import time: +(\d+) \| +(\d+) \| ( *)(\S+)$", re.M)
+    rows = [
+        (module, len(indent) // 2, int(own) / 1e6, int(cumulative) / 1e6)
+        for own, cumulative, indent, module in line.findall(listing)
+    ]
+    return DataFrame(rows, columns=["module", "depth", "own", "cumulative"])
+
+
+def line_rows(stats: "LineStats", folder: Path | str = ".") -> DataFrame:
+    """A profile of line_profiler, one row per line: function, line, hits, seconds, code.
+
+    ``folder`` is where the profiled program was started: the name of its file may be relative to
+    it. The code is empty where the file no longer exists.
+    """
+    rows = []
+    for (file, _, function), lines in stats.timings.items():
+        path = Path(folder, file)
+        source = path.read_text("utf-8").splitlines() if path.exists() else getlines(file)
+        for line, hits, ticks in lines:
+            code = source[line - 1].strip() if source else ""
+            rows.append((function, line, hits, ticks * stats.unit, code))
+    return DataFrame(rows, columns=["function", "line", "hits", "seconds", "code"])
+
+
+def memory_profiler(text: str) -> DataFrame:
+    """The table that memory_profiler prints for one function, indexed by line number.
+
+    Columns: ``Mem usage`` and ``Increment``, in bytes; ``Occurrences``; ``source``. The tool rounds
+    to thousandths of a MiB on the command line and to tenths in ``%mprun``. Lines that never ran
+    are left out. Raises a ValueError if ``text`` holds no such table.
+    """
+    pattern = r"^ *(\d+) +([\d.]+) MiB +(-?[\d.]+) MiB +(\d+) {3}(.*)$"
+    rows = re.findall(pattern, text, re.M)
+    if not rows:
+        raise ValueError(f"text must hold a table of memory_profiler, but {text[:80]!r} came")
+    columns = ["line", "Mem usage", "Increment", "Occurrences", "source"]
+    table = DataFrame(rows, columns=columns).astype({"line": int, "Occurrences": int})
+    sizes = ["Mem usage", "Increment"]
+    table[sizes] = table[sizes].astype(float) * 2**20
+    return table.set_index("line")
+
+
+def memray(capture: Path, file: str, when: str = "peak") -> tuple[int, dict[Stack, int]]:
+    """A ``capture`` of memray: all bytes, and the stacks of those requested from within ``file``.
+
+    Counts what is allocated at the high-water mark, or with ``when="left"`` at the end. A stack
+    holds the calls of that file only, without its module level: ``("main:49", "convolve:39")``.
+    """
+    from memray import FileReader  # has no wheel for Windows
+
+    if when not in ("peak", "left"):
+        raise ValueError(f"when must be 'peak' or 'left', but {when!r} came")
+    total, stacks = 0, {}
+    with FileReader(str(capture)) as reader:
+        left = reader.get_leaked_allocation_records
+        peak = reader.get_high_watermark_allocation_records
+        for record in (peak if when == "peak" else left)(merge_threads=True):
+            total += record.size
+            frames = [(name, line) for name, path, line in record.stack_trace() if file in path]
+            stack = tuple(f"{name}:{line}" for name, line in frames[::-1] if name != "<module>")
+            if stack:
+                stacks[stack] = stacks.get(stack, 0) + record.size
+    return total, dict(sorted(stacks.items()))
+
+
+def folded_stacks(text: str) -> dict[Stack, int]:
+    """Folded stacks, a line for each (``main;work 17``), as {stack: weight}. Equal ones are added.
+
+    In a file of ``py-spy record -f raw`` the weight is a number of samples, and the innermost frame
+    is the function that ran. In a file of torch.profiler's ``export_stacks`` a line belongs to one
+    event: the stack holds the event's callers, but not the event itself, and the weight is the time
+    of that event alone, in microseconds. So a function's own time appears with its caller.
+    """
+    weights: dict[Stack, int] = {}
+    for line in text.splitlines():
+        frames, _, weight = line.rpartition(" ")
+        stack = tuple(frames.split(";"))
+        weights[stack] = weights.get(stack, 0) + int(weight)
+    return weights
+
+
+def times_by_function(path: Path) -> dict[str, float]:
+    """How long each function ran with all that it called, as the profile in ``path`` has it.
+
+    Reads cProfile (``.prof``, seconds), line_profiler (``.lprof``, nanoseconds on most computers),
+    pyinstrument's JSON (``.tree``, seconds), py-spy's raw stacks (``.raw``, samples) and Scalene
+    (``.json``, percent). Scalene's rows of functions differ: they are without the functions that
+    they call, and also without some of their own lines, such as the ``for`` of a tight loop.
+    """
+    if path.suffix == ".prof":
+        stats = pstats.Stats(str(path)).stats.items()
+        times = [(name, cumtime) for (_, _, name), (*_, cumtime, _) in stats]
+    elif path.suffix == ".lprof":
+        from line_profiler import load_stats  # slow to import, and only needed here
+
+        timings = load_stats(str(path)).timings.items()
+        times = [(name, sum(ticks for *_, ticks in lines)) for (_, _, name), lines in timings]
+    elif path.suffix == ".tree":
+        frames = [json.loads(path.read_text(encoding="utf-8"))["root_frame"]]
+        for frame in frames:  # the list grows while the loop walks through it
+            frames += frame["children"]
+        times = [(frame["function"], frame["time"]) for frame in frames]
+    elif path.suffix == ".raw":
+        stacks = folded_stacks(path.read_text(encoding="utf-8")).items()
+        functions = [({frame.split(" (")[0] for frame in stack}, n) for stack, n in stacks]
+        times = [(name, samples) for names, samples in functions for name in names]
+    else:
+        files = json.loads(path.read_text(encoding="utf-8"))["files"].values()
+        times = [(row["line"], _scalene_share(row)) for f in files for row in f["functions"]]
+    by_function: dict[str, float] = {}
+    for name, time in times:
+        by_function[name] = by_function.get(name, 0) + time
+    return by_function
+
+
+def scalene_lines(path: Path, script: str) -> DataFrame:
+    """Scalene's profile of a ``script``, indexed by line number.
+
+    Columns: ``code``; ``share`` of the CPU samples, from 0 to 1; ``asked``, the bytes requested in
+    all; ``peak``, the most bytes that one run of the line held.
+    """
+    files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
+    (rows,) = [file["lines"] for name, file in files if Path(name).name == script]
+    lines = [
+        (r["lineno"], r["line"].strip(), _scalene_share(r) / 100, r["n_malloc_mb"], r["n_peak_mb"])
+        for r in rows
+    ]
+    table = DataFrame(lines, columns=["number", "code", "share", "asked", "peak"])
+    table[["asked", "peak"]] *= 2**20  # what Scalene calls mb has 1,048,576 bytes
+    return table.set_index("number")
+
+
+def _scalene_share(row: dict) -> float:
+    return row["n_cpu_percent_python"] + row["n_cpu_percent_c"] + row["n_sys_percent"]
+
+
+def equal_batches(before: Path, after: Path, *models: str) -> DataFrame:
+    """Two tables of timm's benchmarks, joined where model, image size and batch size are equal.
+
+    A larger batch alone can raise the rate, so rows of unequal batches cannot be compared. Columns:
+    model, img_size, batch_size; before and after, in images/s. ``models`` selects some, and a
+    ValueError names one of them that has no such pair of rows.
+    """
+    rows = pd.read_csv(before).merge(pd.read_csv(after), on=["model", "img_size"])
+    equal = rows[rows.batch_size_x == rows.batch_size_y]
+    for model in models:
+        if model not in equal.model.values:
+            sizes = rows.loc[rows.model == model, ["batch_size_x", "batch_size_y"]].values
+            found = f"batches of {sizes[0][0]} and {sizes[0][1]}" if len(sizes) else "no such rows"
+            raise ValueError(f"{model} must have rows of equal batch size, but {found} came")
+    equal = equal[equal.model.isin(models or equal.model)].drop(columns="batch_size_y")
+    equal.columns = ["model", "img_size", "batch_size", "before", "after"]
+    return equal.reset_index(drop=True)

@@ -1,0 +1,99 @@
+"""Recordings of what happened when: Chrome traces of torch.profiler, and reports of nsys."""
+
+import gzip
+import json
+import shlex
+import sqlite3
+import zlib
+from pathlib import Path
+
+import pandas as pd
+
+# The categories that torch.profiler wrote until 2021, and those that it has written since.
+_CATEGORIES = {
+    "Operator": "cpu_op",
+    "Runtime": "cuda_runtime",
+    "Kernel": "kernel",
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+}
+
+
+def chrome_trace(path: Path | str) -> pd.DataFrame:
+    """The events of a Chrome trace, ``.json`` or ``.json.gz``, in the order of their start.
+
+    Columns: ``ph``, ``cat``, ``name``, ``pid``, ``tid``, ``args`` as in the file, and ``ts`` and
+    ``dur``, start and duration in microseconds; ``ts`` is 0 where the first event with a duration
+    starts. The categories of 2021's profiler get today's names. Raises a ValueError if the file is
+    incomplete, or comes from another tool or version.
+    """
+    raw = Path(path).read_bytes()
+    try:
+        file = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+    except (OSError, EOFError, zlib.error, ValueError) as error:  # gzip alone has three
+        raise ValueError(
+            f"{Path(path).name} is cut off, or no JSON ({error}): "
+            "let the profiler stop before you export the trace, and copy the whole file"
+        ) from error
+    columns = ["ph", "cat", "name", "ts", "dur", "pid", "tid", "args"]
+    rows = (file.get("traceEvents") if isinstance(file, dict) else file) or []
+    events = pd.DataFrame(rows).reindex(columns=columns)
+    if not {"cpu_op", "kernel", *_CATEGORIES} & set(events.cat):
+        raise ValueError(
+            f"{Path(path).name} holds {len(rows)} events, and none is called as torch.profiler has "
+            f"called operators and kernels since 2021, but {sorted(set(events.cat.dropna()))[:5]}: "
+            "a trace of another tool or version"
+        )
+    events["cat"] = events.cat.replace(_CATEGORIES)
+    events["ts"] -= events.loc[events.ph == "X", "ts"].min()
+    return events.sort_values("ts", kind="stable", ignore_index=True)
+
+
+def spans(events: pd.DataFrame) -> list[tuple[float, float, str, int]]:
+    """The events of one thread of a ``chrome_trace`` as spans for ``plotting.timeline``.
+
+    A span is (start in s, duration in s, name, depth). An event within another one is one level
+    deeper; events without a duration are left out.
+    """
+    nested, ends = [], []
+    timed = events[events.ph == "X"].sort_values(["ts", "dur"], ascending=[True, False])
+    for start, duration, name in zip(timed.ts, timed.dur, timed.name, strict=True):
+        while ends and ends[-1] <= start:
+            ends.pop()
+        nested.append((start / 1e6, duration / 1e6, name, len(ends)))
+        ends.append(start + duration)
+    return nested
+
+
+def require_tables(report: sqlite3.Connection, *tables: str) -> None:
+    """Raise a ValueError unless a ``report`` of nsys has rows in all of these ``tables``.
+
+    ``nsys export`` writes no table for what did not happen, and no kernel is the usual case.
+    """
+    query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    present = [name for (name,) in report.execute(query)]
+    filled = [t for t in tables if t in present and report.execute(f"SELECT 1 FROM {t}").fetchone()]
+    if missing := sorted(set(tables) - set(filled)):
+        raise ValueError(
+            f"the report holds nothing in {', '.join(missing)}: no such work was recorded. Did the "
+            f"program reach the GPU, and was cuda in nsys profile -t …? It has {', '.join(present)}"
+        )
+
+
+def nsys_command(line: str) -> tuple[list[str], list[str]]:
+    """The flags that ``nsys profile …`` gets, each with its value, and the program with its words.
+
+    The first word that is neither a flag nor a flag's value is the program; everything after it
+    belongs to the program. Raises a ValueError if the word ``profile`` is missing.
+
+    >>> nsys_command("nsys profile -t nvtx --stats=true python train.py -f true")
+    (['-t nvtx', '--stats=true'], ['python', 'train.py', '-f', 'true'])
+    """
+    words = shlex.split(line)
+    if "profile" not in words:
+        raise ValueError(f"line must hold the word profile, as in nsys profile …, not {line!r}")
+    words, flags = words[words.index("profile") + 1 :], []
+    while words and words[0].startswith("-"):
+        flag = words.pop(0)
+        flags.append(flag if "=" in flag or not words else f"{flag} {words.pop(0)}")
+    return flags, words
