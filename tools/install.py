@@ -1,11 +1,12 @@
 """Install what the course needs into the Python that runs this: ``python tools/install.py``.
 
 On Linux without an NVIDIA GPU torch comes from PyTorch's CPU index: the ordinary build brings
-several gigabytes of CUDA there. A torch that is installed already stays. ``--check`` only says
-whether this Python will do.
+several gigabytes of CUDA there. The pinned torch stays if it is installed already, whatever its
+build. ``--check`` only says whether this Python will do.
 """
 
-import importlib.util
+import errno
+import importlib.metadata
 import platform
 import subprocess
 import sys
@@ -13,35 +14,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-PIP = [sys.executable, "-m", "pip", "install"]
 OLDEST, NEWEST = (3, 11), (3, 14)
-ALL = ["-r", str(ROOT / "requirements.txt"), "-c", str(ROOT / "constraints.txt")]
+EVERYTHING = ["-r", str(ROOT / "requirements.txt"), "-c", str(ROOT / "constraints.txt")]
+# How pip reports a full disk, and a used-up quota.
+DISK_FULL = [f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT)]
 
 
-def wants_cpu_build(system: str, devices: Path = Path("/dev")) -> bool:
-    """Whether this is a Linux in which no NVIDIA driver can be seen, WSL's neither."""
-    seen = any((devices / name).exists() for name in ("nvidiactl", "dxg"))
-    return system == "Linux" and not seen
-
-
-def main(check_only: bool = False, python: tuple = sys.version_info[:2]) -> int:
+def main(check_only: bool = False, python: tuple = sys.version_info[:2]) -> None:
     if not OLDEST <= python <= NEWEST:
         oldest, newest, here = (".".join(map(str, v)) for v in (OLDEST, NEWEST, python))
-        print(
+        sys.exit(
             f"This course needs Python {oldest} to {newest}, but {sys.executable} is {here}. "
-            "Name another one, as in: make lab PYTHON=python3.12",
-            file=sys.stderr,
+            "Name another one, as in: make lab PYTHON=python3.12"
         )
-        return 1
     if check_only:
-        return 0
-    if importlib.util.find_spec("torch"):
-        print("torch is installed already; its build stays.", flush=True)
-    elif wants_cpu_build(platform.system()):
-        lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-        (torch,) = (line.split()[0] for line in lines if line.startswith("torch=="))
+        return
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    (torch,) = (line.split()[0] for line in lines if line.startswith("torch=="))
+    if wants_cpu_build(platform.system()) and not is_installed(torch):
         once = ["--no-deps", "--retries", "1", "--timeout", "15", "--index-url", CPU_INDEX]
-        if subprocess.call([*PIP, *once, torch], cwd=ROOT) == 0:
+        if pip_install(*once, torch) == 0:
             print(f"No NVIDIA GPU here: {torch} is the CPU build.", flush=True)
         else:
             print(
@@ -49,9 +41,51 @@ def main(check_only: bool = False, python: tuple = sys.version_info[:2]) -> int:
                 f"{CPU_INDEX}: taking the ordinary build, several gigabytes.",
                 flush=True,
             )
-    # In the course's folder, because the requirements name it: "-e ."
-    return subprocess.call([*PIP, *ALL], cwd=ROOT)
+    sys.exit(pip_install(*EVERYTHING))
+
+
+def wants_cpu_build(system: str, devices: Path = Path("/dev")) -> bool:
+    """Whether this is a Linux in which no NVIDIA driver can be seen, WSL's neither."""
+    has_driver = any((devices / name).exists() for name in ("nvidiactl", "dxg"))
+    return system == "Linux" and not has_driver
+
+
+def is_installed(pin: str, folders: list[str] | None = None) -> bool:
+    """Whether all of ``pin``, such as "torch==2.13.0", is in ``folders``, by default Python's path.
+
+    Its build, the "+cpu" of 2.13.0+cpu, may be any. An installation that was interrupted does not
+    count, although it can be imported: its RECORD, which is installed last, is missing.
+    """
+    name, version = pin.split("==")
+    places = {} if folders is None else {"path": folders}
+    return any(
+        installed.read_text("RECORD") and installed.version.partition("+")[0] == version
+        for installed in importlib.metadata.distributions(name=name, **places)
+    )
+
+
+def pip_install(*words: str) -> int:
+    """The exit status of ``pip install``; if the disk was full, this ends with a sentence instead.
+
+    It runs in the course's folder, because the requirements name that: "-e .".
+    """
+    line = [sys.executable, "-m", "pip", "install", *words]
+    full = False
+    with subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True) as pip:
+        try:
+            for error in pip.stderr:
+                sys.stderr.write(error)
+                full = full or any(sign in error for sign in DISK_FULL)
+        except KeyboardInterrupt:  # pip was interrupted, too, and clears up
+            pip.wait()
+            sys.exit("Stopped. Call this again to finish the installation.")
+    if pip.returncode and full:
+        sys.exit(
+            f"The disk is full, so the course could not be installed in {sys.prefix}. Free some "
+            "space (docs/troubles.md says how much it takes), and call this again."
+        )
+    return pip.returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] == ["--check"]))
+    main(sys.argv[1:] == ["--check"])

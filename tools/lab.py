@@ -8,12 +8,12 @@ again, and keeps the old one under another name.
 """
 
 import argparse
+import errno
 import hashlib
 import html
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import count, pairwise
@@ -29,17 +29,18 @@ ANSWERS_BY_ID = re.compile(r"-(read|trap|rule)$")
 ANSWERS = re.compile(r"(So |Answer )?\([a-e]\)")
 # The last paragraph of an answer leads on if it begins in bold or ends in a colon.
 LEADS_ON = re.compile(r"\n\n(\*\*[^\n]+|[^\n]+:)\s*$")
-# Type for the last row, with which 84 columns of code fit a screen of 1280 pixels.
+# JupyterLab's settings in front of a class: 84 columns of code fit a screen of 1280 pixels.
 TYPE = {"code-font-size": "20px", "content-font-size1": "20px", "ui-font-size1": "17px"}
 ON_SCREEN = {
     "apputils-extension/themes": {"overrides": TYPE},
     "apputils-extension/notification": {"fetchNews": "false"},
     "statusbar-extension/plugin": {"visible": False},
 }
+SETTINGS = ".settings"
 NOTES = "<details><summary>Instructor notes</summary>"
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.lab", allow_abbrev=False)
     parser.add_argument("--teach", action="store_true", help="an instructor's copy, in teach/")
     parser.add_argument("--fresh", default="", help="the lesson to start again, such as 04")
@@ -49,56 +50,76 @@ def main(arguments: list[str]) -> int:
         for line in hand_out(folder, options.teach, options.fresh):
             print(line)
     except OSError as error:
-        print(f"The reader's copy cannot be written to {folder} ({error.strerror}): copy the "
-              "course to a folder of your own, and call this there.", file=sys.stderr)  # fmt: skip
-        return 1
-    except LookupError as error:
-        print(error.args[0], file=sys.stderr)
-        return 1
-    first = f"{folder.name}/00_start_here.ipynb"
-    # Rooted in the course, because lessons show figures that lie outside of the reader's folder.
-    root = f"--ServerApp.root_dir={notebooks.ROOT}"
-    environment = dict(os.environ)
-    if options.teach:  # JupyterLab's Simple Interface
-        first = f"--LabApp.default_url=/doc/tree/{first}"
-        environment["JUPYTERLAB_SETTINGS_DIR"] = str(for_a_class(folder / ".settings"))
-    start = [sys.executable, "-m", "jupyterlab", first, root, *jupyter]
-    return subprocess.call(start, cwd=notebooks.ROOT, env=environment)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            advice = "nothing of yours has changed. Free some space, and call this again"
+        else:
+            advice = "copy the course to a folder of your own, and call this there"
+        sys.exit(f"The reader's copy cannot be written to {folder} ({error.strerror}): {advice}.")
+    # Rooted in the course, because lessons show figures that are not in the reader's folder.
+    words = [f"{folder.name}/00_start_here.ipynb", f"--ServerApp.root_dir={notebooks.ROOT}"]
+    if options.teach:  # JupyterLab's Simple Interface, and settings apart from the instructor's own
+        words[0] = f"--LabApp.default_url=/doc/tree/{words[0]}"
+        words.append(f"--LabApp.user_settings_dir={folder / SETTINGS}")
+    # In this process and not in a child: Ctrl+C then reaches JupyterLab alone, which asks first.
+    from jupyterlab.labapp import LabApp  # which takes a second to import
+
+    os.chdir(notebooks.ROOT)
+    LabApp.launch_instance([*words, *jupyter])
 
 
-def for_a_class(settings: Path) -> Path:
-    """JupyterLab's settings in front of a class, apart from the instructor's own; changes stay."""
-    for name, values in ON_SCREEN.items():
-        path = settings / "@jupyterlab" / f"{name}.jupyterlab-settings"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            path.write_text(json.dumps(values, indent=1), encoding="utf-8")
-    return settings
+def hand_out(folder: Path, teach: bool = False, restart: str = "") -> Iterator[str]:
+    """Bring the copy in ``folder`` up to date; yield a line for each thing worth saying.
 
-
-def hand_out(folder: Path, teach: bool = False, fresh: str = "") -> Iterator[str]:
-    """Bring the copy in ``folder`` up to date; yield a line for each thing worth saying."""
+    The ledger names the version of each file that the reader was given. A file that equals it, or
+    the course's own, is the course's and is replaced by a newer version; any other is the
+    reader's and stays. So a lost ledger is restored from the files. It is written last, and each
+    file at once, so that this can be interrupted anywhere and called again.
+    """
+    course = dict(contents(teach))
+    chosen = re.compile(rf"{re.escape(restart)}(_|\.|/|$)")
+    restarted = {name for name in course if restart and chosen.match(name)}
+    if restart and not restarted:
+        lessons = ", ".join(sorted(name[:2] for name in course if name[:2].isdigit()))
+        sys.exit(f"There is no lesson {restart!r} to start again: give one of {lessons}.")
     folder.mkdir(exist_ok=True)
     ledger = folder / LEDGER
-    handed = json.loads(ledger.read_text(encoding="utf-8")) if ledger.exists() else {}
-    course = dict(contents(teach))
-    again = {name for name in course if fresh and re.match(rf"{re.escape(fresh)}(_|\.|/|$)", name)}
-    if fresh and not again:
-        there = ", ".join(sorted(name[:2] for name in course if name[:2].isdigit()))
-        raise LookupError(f"There is no lesson {fresh!r} to start again: give one of {there}.")
+    versions = read_ledger(ledger)
     for name, content in course.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if name in again and path.exists():
+        if name in restarted and path.exists():
             yield f"{path.name} starts again; yours is kept as {put_aside(path).name}"
-        new, there = digest(content), path.exists() and digest(path.read_bytes())
-        if not there or there == handed.get(name):
-            if there != new:
-                path.write_bytes(content)
-            handed[name] = new
-        elif new not in (there, handed.get(name)):
+        given, newest = versions.get(name), digest(content)
+        current = digest(path.read_bytes()) if path.exists() else None
+        if current in (None, given, newest):
+            if current != newest:
+                write(path, content)
+        elif given is None:
+            yield f"{name} differs from the course's; yours stays (--fresh starts it again)"
+        elif given != newest:
             yield f"{name} is newer in the course; yours stays (--fresh starts it again)"
-    ledger.write_text(json.dumps(handed, indent=1), encoding="utf-8")
+            continue
+        versions[name] = newest
+    write(ledger, json.dumps(versions, indent=1).encode())
+
+
+def read_ledger(path: Path) -> dict[str, str]:
+    """The name of each file to the digest of the version that the reader was given."""
+    try:
+        versions = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # deleted, or damaged
+        return {}
+    return versions if isinstance(versions, dict) else {}
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replace ``path`` at once: after a full disk or Ctrl+C it holds all of it or what it held."""
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def contents(teach: bool) -> Iterator[tuple[str, bytes]]:
@@ -113,6 +134,9 @@ def contents(teach: bool) -> Iterator[tuple[str, bytes]]:
             yield name.as_posix(), notebooks.as_text(copy).encode()
         elif inside in ("scripts", "exercises"):
             yield name.as_posix(), path.read_bytes()
+    for name, values in ON_SCREEN.items() if teach else ():
+        text = json.dumps(values, indent=1)
+        yield f"{SETTINGS}/@jupyterlab/{name}.jupyterlab-settings", text.encode()
 
 
 def readers(lesson: NotebookNode, teach: bool) -> NotebookNode:
@@ -162,4 +186,7 @@ def digest(content: bytes) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:  # before JupyterLab can ask
+        sys.exit("Stopped.")

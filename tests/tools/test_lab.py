@@ -1,199 +1,223 @@
 """The reader's own copy: nothing spoiled, nothing lost, and no stop at another measurement."""
 
+import errno
 import json
 import os
 import re
+import signal
 import subprocess
+import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
-from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from jupyterlab.labapp import LabApp
+from nbformat.v4 import new_code_cell, new_notebook
 
 from helpers.checks import LEDGER
 from tools import lab, notebooks, refresh
 
+LESSON, OTHER, SCRIPT = "01_timing.ipynb", "02_cprofile.ipynb", "scripts/run.py"
+NEWER = f"{LESSON} is newer in the course; yours stays (--fresh starts it again)"
+DIFFERS = f"{LESSON} differs from the course's; yours stays (--fresh starts it again)"
+
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
-    assert list(lab.hand_out(tmp_path / "work")) == []
-    return tmp_path / "work"
+def course(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """What the course hands out, for a test to change."""
+    files = dict.fromkeys([LESSON, OTHER, SCRIPT], b"first version")
+    monkeypatch.setattr(lab, "contents", lambda teach: files.items())
+    return files
 
 
-def lessons(folder: Path) -> dict[str, NotebookNode]:
-    return {path.name: notebooks.read(path) for path in folder.glob("*.ipynb")}
+@pytest.fixture
+def work(course: dict[str, bytes], tmp_path: Path) -> Path:
+    """A copy whose reader has changed a lesson."""
+    folder = tmp_path / "work"
+    assert list(lab.hand_out(folder)) == []
+    (folder / LESSON).write_text("the reader's")
+    return folder
 
 
-def test_a_copy_has_every_lesson_and_what_it_starts_and_no_output(work: Path) -> None:
-    assert set(lessons(work)) == {path.name for path in notebooks.NOTEBOOKS.glob("*.ipynb")}
-    assert (work / "scripts" / "train_small_cnn.py").exists()
-    assert not list(work.rglob("solutions"))
-    for lesson in lessons(work).values():
+def files_in(folder: Path) -> dict[str, str]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != LEDGER)
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
+
+
+def test_a_later_call_updates_what_the_reader_never_changed(course: dict, work: Path) -> None:
+    (work / SCRIPT).unlink()
+    course |= dict.fromkeys(course, b"second version")
+    for _ in range(2):
+        assert list(lab.hand_out(work)) == [NEWER]
+        assert files_in(work) == {
+            LESSON: "the reader's",
+            OTHER: "second version",
+            SCRIPT: "second version",
+        }
+
+
+def test_a_lesson_starts_again_and_the_old_one_is_kept(course: dict, work: Path) -> None:
+    for number in (1, 2):
+        (work / LESSON).write_text(f"the reader's {number}")
+        assert len(list(lab.hand_out(work, restart="01"))) == 1
+        assert (work / f"01_timing.before-{number}.ipynb").read_text() == f"the reader's {number}"
+        assert (work / LESSON).read_text() == "first version"
+    assert list(lab.hand_out(work)) == []
+
+
+@pytest.mark.parametrize("damage", ["", "[]", '{"01_timing.ipynb": ', None])
+def test_a_lost_ledger_is_restored_from_the_files(
+    course: dict, work: Path, damage: str | None
+) -> None:
+    (work / LEDGER).unlink()
+    if damage is not None:
+        (work / LEDGER).write_text(damage)
+    assert list(lab.hand_out(work)) == [DIFFERS]
+    assert list(lab.hand_out(work)) == []
+    course |= dict.fromkeys(course, b"second version")  # what nobody touched follows it
+    assert list(lab.hand_out(work)) == [NEWER]
+    assert files_in(work) == {
+        LESSON: "the reader's",
+        OTHER: "second version",
+        SCRIPT: "second version",
+    }
+
+
+@pytest.mark.parametrize("writes", range(3))
+def test_a_full_disk_loses_nothing(
+    course: dict, work: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """After some ``writes`` the disk is full: in a file of the course, or in the ledger."""
+    course |= dict.fromkeys(course, b"second version")
+    budget = [writes]
+
+    def write_bytes(path: Path, content: bytes) -> None:
+        with path.open("wb") as file:
+            file.write(content if budget[0] else content[:3])
+        if not budget[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        budget[0] -= 1
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_bytes", write_bytes)
+        with pytest.raises(OSError, match="No space left"):
+            list(lab.hand_out(work))
+    assert set(files_in(work)) == set(course)
+    assert set(files_in(work).values()) <= {"the reader's", "first version", "second version"}
+    assert list(lab.hand_out(work)) == [NEWER]
+    assert files_in(work)[SCRIPT] == files_in(work)[OTHER] == "second version"
+
+
+def test_a_copy_has_every_lesson_and_what_it_starts_and_no_output(tmp_path: Path) -> None:
+    assert list(lab.hand_out(tmp_path)) == []
+    lessons = {path.name: notebooks.read(path) for path in tmp_path.glob("*.ipynb")}
+    assert set(lessons) == {path.name for path in notebooks.NOTEBOOKS.glob("*.ipynb")}
+    assert (tmp_path / "scripts" / "train_small_cnn.py").exists()
+    assert (tmp_path / "exercises").exists()
+    assert not list(tmp_path.rglob("solutions"))
+    for lesson in lessons.values():
         code = [cell for cell in lesson.cells if cell.cell_type == "code"]
         assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
 
 
-def test_what_answers_a_prediction_is_folded_and_nothing_is_lost(work: Path) -> None:
-    for name, copy in lessons(work).items():
-        original = notebooks.read(notebooks.NOTEBOOKS / name).cells
-        assert [cell.id for cell in copy.cells] == [cell.id for cell in original]
-        for cell, source in zip(copy.cells, (c.source for c in original), strict=True):
-            if source.startswith("**Read.**"):
-                assert cell.source.startswith("<details><summary>Read</summary>\n\n")
-            answer, _, question = source.partition("**Predict.**")
-            assert cell.source.endswith(question)
-            assert source == cell.source or not answer.startswith("## "), cell.id
-            assert set(re.findall(r"\w+", source)) - {"Read"} <= set(
-                re.findall(r"\w+", cell.source)
-            )
+def test_what_cannot_be_done_ends_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, course: dict
+) -> None:
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match="no lesson '77' to start again: give one of 01, 02"):
+        lab.main(["--fresh", "77"])
+    (tmp_path / "teach").write_text("a file where the folder should be")
+    with pytest.raises(SystemExit, match="copy the course to a folder of your own"):
+        lab.main(["--teach"])
 
+    def on_a_full_disk(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-def test_an_instructor_sees_the_notes(tmp_path: Path) -> None:
-    list(lab.hand_out(tmp_path, teach=True))
-    notes = [
-        c.source for c in lessons(tmp_path)["01_timing.ipynb"].cells if "Instructor" in c.source
-    ]
-    assert len(notes) > 3
-    assert all(source.startswith("<details open><summary>Instructor notes") for source in notes)
-
-
-def test_no_fold_hides_a_heading(work: Path) -> None:
-    folds = 0
-    for name, lesson in lessons(work).items():
-        for cell in lesson.cells:
-            if cell.cell_type == "markdown" and not cell.source.startswith(lab.NOTES):
-                for fold in re.findall(r"<details>.*?</details>", cell.source, flags=re.S):
-                    code_left_out = re.sub(r"^```.*?^```", "", fold, flags=re.M | re.S)
-                    assert not re.search("^#+ ", code_left_out, flags=re.M), (name, cell.id)
-                    folds += 1
-    assert folds > 100
-
-
-def copied(**cells: str) -> list[str]:
-    """The Markdown of the student's copy of a lesson with these cells."""
-    made = [
-        new_code_cell(source) if id_.endswith("measure") else new_markdown_cell(source)
-        for id_, source in cells.items()
-    ]
-    for cell, id_ in zip(made, cells, strict=True):
-        cell.id = id_.replace("_", "-")
-    copy = lab.readers(new_notebook(cells=made), teach=False)
-    return [cell.source for cell in copy.cells if cell.cell_type == "markdown"]
-
-
-FOLD = "<details><summary>Read</summary>\n\n{}\n\n</details>"
-
-
-def test_an_answer_is_folded_and_what_leads_on_is_not() -> None:
-    asked = {"ask": "## One\n\n**Predict.** (a) or (b)?", "measure": "1 + 1"}
-    for id_, answer in {"x_read": "Two.", "x_trap": "Two.", "x_text": "So (b)."}.items():
-        assert copied(**asked, **{id_: answer})[1:] == [FOLD.format(answer)]
-        assert copied(ask="## One", measure="1 + 1", **{id_: answer})[1:] == [answer]
-    assert copied(**asked, name="**Name.** A sum.")[1:] == ["**Name.** A sum."]
-    assert copied(**asked, sub="### Two", sub_measure="1", sub_read="Two.")[2:] == ["Two."]
-
-
-@pytest.mark.parametrize("lead", ["**Trap: three.** Is it?", "Now three:"])
-def test_the_last_paragraph_of_an_answer_leads_on(lead: str) -> None:
-    read, seen = f"**Read.** Two.\n\n{lead}", FOLD.format("Two.") + f"\n\n{lead}"
-    assert copied(x_read=read, measure="3") == [seen]
-    asked = "\n\n**Predict.** (a) or (b)?"
-    assert copied(x_read=read + asked) == [seen + asked]
-    assert copied(x_read=read, limits="## End")[0] == FOLD.format(f"Two.\n\n{lead}")
-    assert copied(x_read="**Read.** Only this:", measure="3") == [FOLD.format("Only this:")]
+    monkeypatch.setattr(lab, "write", on_a_full_disk)
+    with pytest.raises(SystemExit, match=r"work \(No space left on device\): .* Free some space"):
+        lab.main([])
 
 
 @pytest.mark.parametrize(
-    ("source", "line", "rest"),
-    [
-        ("**Trap: one.** Two.", "Trap: one", "Two."),
-        ("**One or all?** Two.", "One or all?", "Two."),
-        ("**Trap: no `a < b`.** Two.", "Trap: no <code>a &lt; b</code>", "Two."),
-        ("**Memray** finds **it.** Two.", "Read", "**Memray** finds **it.** Two."),
-        ("Two.", "Read", "Two."),
-    ],
+    ("option", "first"),
+    [("--no-browser", "work/00_start_here.ipynb"), ("--teach", "teach/00_start_here.ipynb")],
 )
-def test_a_bold_sentence_becomes_the_line_to_click_on(source: str, line: str, rest: str) -> None:
-    assert lab.folded(source) == f"<details><summary>{line}</summary>\n\n{rest}\n\n</details>"
-
-
-def test_a_later_call_touches_nothing_that_the_reader_changed(work: Path) -> None:
-    mine, old, gone = (work / name for name in ("01_timing.ipynb", "02_cprofile.ipynb", "scripts"))
-    mine.write_text("mine")
-    (gone / "grow_arrays.py").unlink()
-    ledger = json.loads((work / LEDGER).read_text())
-    old.write_text("as an older course had it")  # and the reader never changed it
-    ledger[old.name] = lab.digest(old.read_bytes())
-    ledger[mine.name] = lab.digest(b"what an older course had")
-    (work / LEDGER).write_text(json.dumps(ledger))
-    said = list(lab.hand_out(work))
-    assert said == ["01_timing.ipynb is newer in the course; yours stays (--fresh starts it again)"]
-    assert mine.read_text() == "mine"
-    assert notebooks.read(old).cells
-    assert (gone / "grow_arrays.py").exists()
-
-
-def test_fresh_starts_again_and_keeps_the_old_one(work: Path) -> None:
-    mine = work / "04_roofline.ipynb"
-    for number in (1, 2):
-        mine.write_text(f"mine {number}")
-        assert len(list(lab.hand_out(work, fresh="04"))) == 1
-        assert (work / f"04_roofline.before-{number}.ipynb").read_text() == f"mine {number}"
-        assert notebooks.read(mine).cells
-    assert list(lab.hand_out(work)) == []
-
-
-def test_a_lesson_that_is_not_there_and_a_folder_that_cannot_be_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
-    monkeypatch.setattr(lab.notebooks, "ROOT", tmp_path)
-    assert lab.main(["--fresh", "77"]) == 1
-    assert "no lesson '77' to start again: give one of 00, 01" in capsys.readouterr().err
-    (tmp_path / "teach").write_text("a file where the folder should be")
-    assert lab.main(["--teach"]) == 1
-    assert "copy the course to a folder of your own" in capsys.readouterr().err
-
-
-def test_jupyterlab_opens_the_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    started = []
-    monkeypatch.setattr(lab.notebooks, "ROOT", tmp_path)
-    monkeypatch.setattr(subprocess, "call", lambda line, cwd, env: started.append((line, env)) or 0)
-    assert lab.main(["--no-browser"]) == 0
-    words, environment = started[0]
-    assert words[1:4] == ["-m", "jupyterlab", "work/00_start_here.ipynb"]
-    assert words[4:] == [f"--ServerApp.root_dir={tmp_path}", "--no-browser"]
-    assert environment == os.environ
-    assert (tmp_path / "work" / "00_start_here.ipynb").exists()
-
-
-def test_in_front_of_a_class_one_document_is_shown_in_large_type(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_jupyterlab_opens_the_copy(
+    option: str, first: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, course: dict
 ) -> None:
     started = []
-    monkeypatch.setattr(lab.notebooks, "ROOT", tmp_path)
-    monkeypatch.setattr(subprocess, "call", lambda line, cwd, env: started.append((line, env)) or 0)
-    assert lab.main(["--teach"]) == 0
-    words, environment = started[0]
-    assert "--LabApp.default_url=/doc/tree/teach/00_start_here.ipynb" in words
-    settings = Path(environment["JUPYTERLAB_SETTINGS_DIR"])
-    assert settings.is_relative_to(tmp_path / "teach")
-    themes = settings / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
-    assert json.loads(themes.read_text())["overrides"]["code-font-size"] == "20px"
-    themes.write_text("{}")  # what the instructor changes stays
-    assert lab.main(["--teach"]) == 0
-    assert themes.read_text() == "{}"
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(LabApp, "launch_instance", started.append)
+    lab.main([option])
+    (words,) = started
+    assert words[0].removeprefix("--LabApp.default_url=/doc/tree/") == first
+    assert words[1] == f"--ServerApp.root_dir={tmp_path}"
+    assert ("--no-browser" in words) == (option == "--no-browser")
+    assert (tmp_path / first).parent.joinpath(LESSON).exists()
 
 
-def test_in_a_copy_a_measurement_that_differs_does_not_stop_run_all(work: Path) -> None:
+@pytest.mark.everything
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX is needed")
+def test_jupyterlab_asks_at_ctrl_c_and_shows_a_class_large_type(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib; from tools import lab, notebooks; "
+        "notebooks.ROOT = pathlib.Path(sys.argv[1]); lab.main(sys.argv[2:])"
+    )
+    options = ["--teach", "--no-browser", "--allow-root", "--IdentityProvider.token=secret"]
+    terminal, far_end = os.openpty()
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path), *options],
+            cwd=notebooks.ROOT,
+            env={**os.environ, "HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+            stdin=far_end,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+    def wait_for(text: str, times: int = 1) -> str:
+        for _ in range(600):
+            if log.read_text().count(text) >= times:
+                return log.read_text()
+            time.sleep(0.1)
+        pytest.fail(f"{text!r} did not appear in: {log.read_text()}")
+
+    try:
+        address = re.search(r"http://127[^/]+/", wait_for("Use Control-C"))[0]
+        themes = f"{address}lab/api/settings/@jupyterlab/apputils-extension:themes?token=secret"
+        with urllib.request.urlopen(themes) as answer:
+            settings = json.load(answer)["settings"]
+        assert settings["overrides"]["code-font-size"] == "20px"
+        for number, reply in enumerate([b"n\n", b"y\n"], 1):
+            os.killpg(server.pid, signal.SIGINT)  # as a terminal does at Ctrl+C
+            wait_for("Shut down this Jupyter server", number)
+            os.write(terminal, reply)
+            wait_for(["resuming operation", "Shutdown confirmed"][number - 1])
+        assert server.wait(60) == 0
+        assert "Traceback" not in log.read_text()
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGKILL)
+        os.close(terminal)
+        os.close(far_end)
+
+
+def test_in_a_copy_a_measurement_that_differs_does_not_stop_run_all(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / LEDGER).touch()
     cells = [
         "from helpers.checks import claim\nclaim('twice', 1.0 > 2, ratio=1.0, calls=3)",
         "claim('three', 2 == 3, calls=2)",
     ]
     copy = new_notebook(cells=[new_code_cell(source) for source in cells])
-    measured, exact = refresh.execute(copy, work, failing=True).cells
+    measured, exact = refresh.execute(copy, tmp_path / "work", failing=True).cells
     assert (
         "△ not confirmed on this run: twice  (ratio = ~1.00, calls = 3)" in measured.outputs[0].text
     )
     assert exact.outputs[0].ename == "ClaimError"
-    elsewhere = refresh.execute(copy, work.parent, failing=True).cells[0]
+    elsewhere = refresh.execute(copy, tmp_path, failing=True).cells[0]
     assert elsewhere.outputs[0].ename == "ClaimError"
