@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests.lessons import rules
-from tools import notebooks, recording
+from tools import notebooks
 
 
 @pytest.mark.parametrize("path", notebooks.all_of_them(), ids=lambda path: path.name)
@@ -213,32 +213,6 @@ def test_no_rule_complains_of_what_is_meant(change: Callable, tmp_path: Path) ->
     change(notebook)
     (tmp_path / "02_cprofile.ipynb").touch()
     assert complaints_of(notebook, tmp_path) == {}
-
-
-@pytest.mark.parametrize("home", ["/", "", "/home/ada"])
-@pytest.mark.parametrize("user", ["step", "ada", KeyError, OSError])
-def test_whoever_runs_the_tests_is_no_complaint(
-    home: str, user: str | type, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def getuser() -> str:
-        if isinstance(user, str):
-            return user
-        raise user("getpwuid(): uid not found")
-
-    monkeypatch.setattr("getpass.getuser", getuser)
-    monkeypatch.setenv("HOME", home)
-    notebook = good()
-    prints("one step: 1 / 2 of and/or, step/forward, ~1.2 ms / step\n")(notebook)
-    assert complaints_of(notebook, tmp_path) == {}
-    assert list(recording.leaks('{"name": "step", "path": "step/forward", "a": "1 / 2"}')) == []
-
-
-def test_the_home_folder_is_a_complaint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", "/people/ada")
-    notebook = good()
-    prints("read /people/ada/x.json")(notebook)
-    assert "outputs_name_no_machine" in complaints_of(notebook, tmp_path)
-    assert list(recording.leaks("read /people/ada/x.json"))
 
 
 def test_lessons_link_their_neighbours() -> None:

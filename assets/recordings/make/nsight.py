@@ -5,7 +5,7 @@ import io
 import sqlite3
 from pathlib import Path
 
-from tools.recording import run, tool
+from recording import run, tool
 
 QUIET = ["-s", "none", "--cpuctxsw=none"]
 RANGE = 59  # NVTX_EVENTS.eventType of a range that was pushed and popped
@@ -44,8 +44,8 @@ def record(
     if not report.exists():
         return status, text, None
     export = [tool("nsys"), "export", "-t", "sqlite", "-f", "true", "-o", database, report]
-    _, said = run(export, folder)
-    return status, text + said, database if database.exists() else None
+    text += run(export, folder)[1]
+    return status, text, database if database.exists() else None
 
 
 def strip(

@@ -1,6 +1,6 @@
 """Renew what lesson 11 reads: a real report, and what the real nsys does with flags and programs.
 
-    python -m tools.record_nsys FOLDER [cpu] [flags] [facts] [traps]
+    python assets/recordings/make/record_nsys.py FOLDER [cpu] [flags] [facts] [traps]
 
 Writes nsys_cpu.sqlite and nsys_cpu.json (a report of example_torch_profile.py, and what
 torch.profiler saw in the same run), nsys_flags.json (what the parsers say), nsys_facts.json (what
@@ -22,10 +22,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import recording
+from nsight import QUIET, RANGE, record, stats, strip
+from recording import SCRIPTS, run, save, tool, version
+
 from helpers import machine
-from tools import recording
-from tools.nsight import QUIET, RANGE, record, stats, strip
-from tools.recording import SCRIPTS, run, save, tool, version
 
 JOBS = sorted((recording.ROOT / "assets" / "jobs").glob("*/*"))
 TEMPLATES = [path for path in JOBS if path.stem not in ("train_ddp", "grade")]  # those that profile
@@ -90,16 +91,17 @@ def record_cpu(folder: Path, about: dict[str, str]) -> dict:
     _, _, database = record(flags, program, folder)
     about["command"] = " ".join(["nsys profile", *flags, "python", *arguments])
     strip(database, folder / "nsys_cpu.sqlite", about)
-    seen = json.loads((folder / "run.json").read_text())
-    return {"kineto": seen["kineto"], "nsys stats": {"nvtx_sum": stats(database, folder)}}
+    marks = json.loads((folder / "run.json").read_text())
+    return {"kineto": marks["kineto"], "nsys stats": {"nvtx_sum": stats(database, folder)}}
 
 
 def verdict(words: list[str | Path], folder: Path, **environment: str) -> dict:
-    """Whether a parser took its words, and else what it said; the program does not exist."""
-    _, said = run(words, folder, **environment)
-    fine = "Executable not found" in said or "is not an executable" in said
-    kept = [line for line in said.splitlines() if line and not line.startswith(("usage:", "Try '"))]
-    return {"accepted": fine, "message": "" if fine else "\n".join(kept)}
+    """Whether a parser accepts its words, and else its message; the program does not exist."""
+    _, text = run(words, folder, **environment)
+    accepted = "Executable not results" in text or "is not an executable" in text
+    lines = [line for line in text.splitlines() if line]
+    message = "\n".join(line for line in lines if not line.startswith(("usage:", "Try '")))
+    return {"accepted": accepted, "message": "" if accepted else message}
 
 
 def script(path: Path, text: str) -> None:
@@ -119,28 +121,28 @@ def template(path: Path, folder: Path) -> dict:
         script(folder / "bin" / name, text)
     job = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "PBS_JOBID": "17.cluster"}
     job |= {"PROGRAM": "no-such-program", "PATH": f"{folder}/bin:/usr/bin:/bin"}
-    said = verdict(["bash", path, "no-such-program"], folder, **job)
-    return {"words": (folder / "words").read_text().splitlines(), **said}
+    answer = verdict(["bash", path, "no-such-program"], folder, **job)
+    return {"words": (folder / "words").read_text().splitlines(), **answer}
 
 
 def record_flags(folder: Path, about: dict[str, str]) -> dict:
-    """What the parsers say to each flag, to the documents' commands, and to our templates."""
+    """What the parsers answer to each flag, to the documents' commands, and to our templates."""
     about["command"] = "nsys profile FLAG no-such-program"
     then, nsys, ncu = recorded("flags"), tool("nsys"), tool("ncu")
     beside = {"--capture-range-end=stop": ["-c", "nvtx"]}  # only allowed so
-    found = {"nsys": {}, "commands": []}
+    results = {"nsys": {}, "commands": []}
     for flag in then["nsys"]:
         words = [*beside.get(flag, []), *flag.split()]
-        found["nsys"][flag] = verdict([nsys, "profile", *words, "no-such-program"], folder)
+        results["nsys"][flag] = verdict([nsys, "profile", *words, "no-such-program"], folder)
     for line in (command["line"] for command in then["commands"]):
         words = line.replace(" python ", " no-such-program ").split()[1:]
-        found["commands"].append({"line": line, **verdict([nsys, *words], folder)})
-    found["templates"] = {path.name: template(path, folder) for path in TEMPLATES}
+        results["commands"].append({"line": line, **verdict([nsys, *words], folder)})
+    results["templates"] = {path.name: template(path, folder) for path in TEMPLATES}
     if ncu:
         flags = {flag: [ncu, *flag.split(), "no-such-program"] for flag in then["ncu"]["flags"]}
-        said = {flag: verdict(words, folder) for flag, words in flags.items()}
-        found["ncu"] = {"version": version(ncu), "flags": said}
-    return found
+        answers = {flag: verdict(words, folder) for flag, words in flags.items()}
+        results["ncu"] = {"version": version(ncu), "flags": answers}
+    return results
 
 
 def ranges(database: Path | None) -> dict[str, int] | None:
@@ -158,34 +160,34 @@ def behaviour(folder: Path, about: dict[str, str]) -> dict[str, dict]:
     """Capture ranges, misplaced flags, secrets: the same every time."""
     program = [sys.executable, "myapp.py"]
     (folder / "myapp.py").write_text(RANGES)
-    found: dict[str, dict] = {"capture": {}}
+    results: dict[str, dict] = {"capture": {}}
     for name in recorded("facts")["capture"]:
         flags = shlex.split(name) if name.startswith("-") else []
         for _ in range(3):  # on a busy computer nsys may miss a short capture
             status, text, database = record([*BASIC, *flags], program, folder)
-            if kept := ranges(database):
+            if names := ranges(database):
                 break
         finished = "the last line" in text
-        found["capture"][name] = {"status": status, "program finished": finished, "ranges": kept}
+        results["capture"][name] = {"status": status, "program finished": finished, "ranges": names}
 
     late = ["--force-overwrite", "true", "--cuda-memory-usage", "true"]
     _, text, _ = record(BASIC, [*program, *late], folder)
     argv = next(line for line in text.splitlines() if line.startswith("argv"))
-    found["flags after the script"] = {"given": late, "the script printed": argv}
+    results["flags after the script"] = {"given": late, "the script printed": argv}
 
     (folder / "taken.nsys-rep").touch()
     status, _ = run([tool("nsys"), "profile", *BASIC, "-o", "taken", *program], folder)
     size = (folder / "taken.nsys-rep").stat().st_size
-    found["the name is taken"] = {"status": status, "bytes in the file": size}
+    results["the name is taken"] = {"status": status, "bytes in the file": size}
 
     ways = {"as usual": ([], True), "-n false": (["-n", "false"], True), "env -i": ([], False)}
-    found["secrets"] = {}
+    results["secrets"] = {}
     for name, (flags, given) in ways.items():
         secret = {"API_TOKEN": "not-a-real-token"} if given else {}
         _, _, database = record([*BASIC, *flags], ["true"], folder, **secret)
         leaked = b"not-a-real-token" in database.read_bytes()
-        found["secrets"][name] = {"token in the report": leaked}
-    return found
+        results["secrets"][name] = {"token in the report": leaked}
+    return results
 
 
 def distortion(folder: Path) -> dict[str, dict[str, float]]:
@@ -213,9 +215,9 @@ def record_facts(folder: Path, about: dict[str, str]) -> dict:
 def workers(folder: Path) -> dict[str, dict[str, list[str]]]:
     """By start method: the ranges in the report, as usual and with forks traced."""
     (folder / "worker.py").write_text(WORKER)
-    found: dict[str, dict[str, list[str]]] = {}
+    results: dict[str, dict[str, list[str]]] = {}
     for name, cases in recorded("traps")["workers"].items():
-        found[name] = {}
+        results[name] = {}
         for flag in cases:
             seen: set[str] = set()
             for _ in range(6 if flag else 3):
@@ -223,13 +225,13 @@ def workers(folder: Path) -> dict[str, dict[str, list[str]]]:
                 seen |= set(ranges(record([*BASIC, *flag.split()], words, folder)[2]) or {})
                 if "worker" in seen:
                     break
-            found[name][flag] = sorted(seen)
-    return found
+            results[name][flag] = sorted(seen)
+    return results
 
 
 def ranks(folder: Path) -> dict[str, int]:
     """How many reports four ranks leave, by the name that each gives to its own."""
-    found = {}
+    results = {}
     for name in ("same", "rank%q{RANK}"):
         words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         words += ["--nproc-per-node=4", "--no-python", tool("nsys"), "profile", *BASIC]
@@ -237,8 +239,8 @@ def ranks(folder: Path) -> dict[str, int]:
             run([*words, "-f", "true", "-o", name, "sleep", "1"], folder)
             if count := len(list(folder.glob(f"{name[:4]}*.nsys-rep"))):
                 break
-        found[f"-o {name}"] = count
-    return found
+        results[f"-o {name}"] = count
+    return results
 
 
 def record_traps(folder: Path, about: dict[str, str]) -> dict:
@@ -258,8 +260,8 @@ def main(target: str = "", *parts: str) -> None:
     for name in parts or PARTS:
         with tempfile.TemporaryDirectory() as folder:
             about = recording.provenance("record_nsys.py", device, "nsys profile …", **versions)
-            found = PARTS[name](Path(folder), about)
-            save(Path(target) / f"nsys_{name}.json", {"provenance": about, **found})
+            results = PARTS[name](Path(folder), about)
+            save(Path(target) / f"nsys_{name}.json", {"provenance": about, **results})
             for report in Path(folder).glob("nsys_*.sqlite"):
                 shutil.copy(report, target)
         print(f"recorded: {name}")

@@ -1,0 +1,235 @@
+"""Reduce public recordings of GPUs to what the lessons read, in assets/recordings/gpu.
+
+    python assets/recordings/make/reduce_recordings.py SOURCE-FOLDER
+
+SOURCE-FOLDER holds the files as their repositories publish them, under the names below. Nothing
+is computed that a lesson should compute: rows and columns are left out, and times start at 0 and
+get their unit into their name. NAME.json beside each file is written by hand: it says where the
+file comes from, under which licence, and what was recorded.
+"""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import recording
+from nsight import CREATED, RANGE, strip
+
+TARGET = recording.RECORDINGS / "gpu"
+ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+def write(name: str, table: pd.DataFrame) -> None:
+    """Write a CSV, compressed if its name ends in .gz; equal rows give equal bytes."""
+    data = table.to_csv(index=False, lineterminator="\n").encode()
+    (TARGET / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+
+
+def events(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The events of a Chrome trace that have a time, in its order; and its profiler steps."""
+    found = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    trace = sorted((event for event in found if "ts" in event), key=lambda event: event["ts"])
+    steps = [event for event in trace if event["name"].startswith("ProfilerStep")]
+    return trace, [step for step in steps if step.get("cat") in ("user_annotation", "Operator")]
+
+
+def within(step: dict[str, Any], trace: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events that begin in a profiler step."""
+    return [event for event in trace if 0 <= event["ts"] - step["ts"] < step["dur"]]
+
+
+def device_events(trace: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in trace if event.get("cat") in ON_DEVICE]
+
+
+def allocator_events(trace: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The events of the GPU's allocator, each with its arguments."""
+    rows = [(event, event["args"]) for event in trace if event["name"] == "[memory]"]
+    return [(event, arguments) for event, arguments in rows if arguments["Device Type"] == 1]
+
+
+def step_number(step: dict[str, Any]) -> int:
+    return int(step["name"].split("#")[1])
+
+
+def steps(source: Path) -> None:
+    """Lesson 01: five training steps, as the CPU's clock and as the GPU saw them."""
+    trace, marks = events(source / "hta_v100_resnet_gpu_bound.json.gz")
+    device = device_events(trace)
+    ends = {event["args"]["correlation"]: event["ts"] + event["dur"] for event in device}
+    rows = []
+    for mark in marks:
+        calls = [event for event in within(mark, trace) if event.get("cat") == "cuda_runtime"]
+        numbers = [call["args"].get("correlation") for call in calls]
+        launched = [ends[number] for number in numbers if number in ends]
+        times = (mark["ts"], mark["ts"] + mark["dur"], max(launched))
+        since = [round((time - marks[0]["ts"]) / 1000, 3) for time in times]
+        rows.append([step_number(mark), *since, len(launched)])
+    columns = ["step", "cpu_start_ms", "cpu_end_ms", "gpu_end_ms", "launches"]
+    write("v100_resnet50_steps.csv", pd.DataFrame(rows, columns=columns))
+
+
+def memory(source: Path) -> None:
+    """Lesson 09: what a GPU's allocator handed out and took back."""
+    trace, marks = events(source / "kineto_v100_resnet50_fp32_workers0_steps16-21.json.gz")
+    rows = [
+        [step_number(mark), (event["ts"] - marks[0]["ts"]) / 1000, arguments["Bytes"]]
+        for mark in marks
+        for event, arguments in allocator_events(within(mark, trace))
+    ]
+    columns = ["step", "time_ms", "change_bytes"]
+    write("v100_resnet50_memory.csv.gz", pd.DataFrame(rows, columns=columns))
+
+    trace, (_, mark, *_) = events(source / "hta_v100x2_mlp_ddp_2020_allreduce.json.gz")
+    rows = [
+        [(event["ts"] - mark["ts"]) / 1000, of["Total Allocated"], of["Total Reserved"]]
+        for event, of in allocator_events(within(mark, trace))
+    ]
+    columns = ["time_ms", "allocated_bytes", "reserved_bytes"]
+    write("v100_mlp_memory.csv.gz", pd.DataFrame(rows, columns=columns))
+
+
+def counters(source: Path) -> None:
+    """Lessons 04 and 11: times, ceilings and counters of an RTX 5070, counters of a T4."""
+
+    def table(name: str) -> pd.DataFrame:
+        """Every value as it is written there, without the columns that name the machine."""
+        rows = pd.read_csv(source / f"{name}.csv", dtype=str, keep_default_na=False)
+        names = ["Process ID", "Process Name", "Host Name", "timestamp"]
+        return rows.drop(columns=names, errors="ignore")
+
+    for name in ("rtx5070_peaks", "rtx5070_timing"):
+        write(f"{name}.csv", table(name))
+    versions = ("naive", "tiled", "register_blocked", "vectorized")
+    products = [table(f"rtx5070_ncu_gemm_{version}") for version in versions]
+    write("rtx5070_ncu_gemm.csv", pd.concat(products))
+    write("t4_ncu_copy.csv", table("t4_ncu_copy_blocked"))
+
+
+def networks(source: Path) -> None:
+    """Lesson 13: Segment Anything by batch size; timm's networks by layout, and compiled."""
+    tables = []
+    for size in ("1", "8", "32"):
+        table = pd.read_csv(source / f"a100_sam_bs{size}.csv", dtype=str)
+        table["batch_size"] = size  # missing in a row that ends in ERROR
+        tables.append(table)
+    columns = ["technique", "pytorch_version", "sam_model_type", "batch_size", "memory(MiB)"]
+    write("a100_sam_batches.csv", pd.concat(tables)[[*columns, "img_s(avg)", "mIoU"]])
+    for name in ("train_amp_nchw", "train_amp_nhwc", "infer_amp_eager", "infer_amp_dynamo"):
+        kind, device = name[:5], "rtx3090" if name.startswith("train") else "rtx4090"
+        table = pd.read_csv(source / f"{device}_{name}.csv", dtype=str)
+        table.columns = [column.removeprefix(f"{kind}_") for column in table]
+        columns = ["model", "img_size", "batch_size", "samples_per_sec"]
+        write(f"{device}_{name}.csv", table[columns])
+
+
+def report(source: Path) -> None:
+    """Lesson 11: the database of a T4."""
+    name = "t4_power_iteration"
+    about = json.loads((TARGET / f"{name}.json").read_text(encoding="utf-8"))["provenance"]
+    original = source / "t4_cupy_power_iteration_nsys.sqlite"
+    strip(original, TARGET / f"{name}.sqlite", about, (RANGE, CREATED))
+
+
+TRACES = {
+    "v100_resnet50": "hta_v100_resnet_gpu_bound",
+    "a100_resnet50": "hta_a100x2_resnet_ddp_cpu_bound",
+    "v100_workers0": "kineto_v100_resnet50_fp32_workers0_steps16-21",
+    "v100_workers4": "kineto_v100_resnet50_fp32_workers4_steps16-21",
+    "h100_bert": "h100_bert_small_b1_infer",
+    "h100_timesformer": "h100_timesformer_align1_infer",
+    "a100_sam": "a100_sam_bf16_amg",
+}
+DEVICE_ROWS = (*ON_DEVICE, "Kernel", "Memcpy", "Memset")
+CALLS = ("cuda_runtime", "cuda_driver", "Runtime")
+CPU_ROWS = ("Trace", "user_annotation", "cpu_op", "Operator")
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::_softmax")  # rows with shapes
+ARGUMENTS = ("correlation", "stream", "bytes", "External id", "Input Dims", "Input type")
+
+
+def thin(path: Path) -> bytes:
+    """A Chrome trace with the rows of the device, the calls that asked for them or wait for it,
+    the CPU's other rows of 1 ms or more, and products with their shapes."""
+    trace = json.loads(gzip.decompress(path.read_bytes()))
+    rows = [row for row in trace["traceEvents"] if row.get("ph") == "X"]
+    start = min(row["ts"] for row in rows)
+    asked = {row["args"]["correlation"] for row in rows if row["cat"] in DEVICE_ROWS}
+    shortened = []
+    for row in rows:
+        arguments, is_call = row.get("args", {}), row["cat"] in CALLS
+        wanted = row["cat"] in DEVICE_ROWS
+        wanted |= is_call and arguments.get("correlation") in asked
+        wanted |= is_call and "Synchronize" in row["name"]
+        wanted |= row["cat"] in CPU_ROWS and row["dur"] >= 1000
+        if wanted or (row["name"] in PRODUCTS and "Input Dims" in arguments):
+            row["args"] = {key: arguments[key] for key in ARGUMENTS if key in arguments}
+            shortened.append(row | {"ts": round(row["ts"] - start, 3)})
+    device = [{key: gpu[key] for key in ("id", "name")} for gpu in trace["deviceProperties"][:1]]
+    head = {"schemaVersion": 1, "deviceProperties": device}
+    return json.dumps(head | {"traceEvents": shortened}, separators=(",", ":")).encode()
+
+
+def timelines(source: Path) -> None:
+    """Lesson 06: seven traces."""
+    for name, file in TRACES.items():
+        data = thin(source / f"{file}.json.gz")
+        (TARGET / f"{name}.json.gz").write_bytes(gzip.compress(data, mtime=0))
+
+
+def collectives(source: Path) -> None:
+    """Lesson 10: what a GPU's streams did under NCCL, and when the CPU had asked for it."""
+    columns = ["step", "name", "elements", "launched_us", "start_us", "end_us"]
+    for name, file, chosen in (
+        ("a100x2_allreduce", "hta_a100x2_resnet_ddp_cpu_bound", slice(None)),
+        ("v100x2_allreduce", "hta_v100x2_mlp_ddp_2020_allreduce", slice(1, 2)),
+    ):
+        trace, marks = events(source / f"{file}.json.gz")
+        marks = marks[chosen]
+        calls = {e["args"].get("correlation"): e for e in trace if e.get("cat") == "cuda_runtime"}
+        rows = []
+        for row in device_events(trace):
+            if not (call := calls.get(row["args"].get("correlation"))):
+                continue
+            for mark in marks:
+                if within(mark, [call]):
+                    kind = row["name"].split("(")[0] if "nccl" in row["name"] else row["cat"]
+                    times = (call["ts"] + call["dur"], row["ts"], row["ts"] + row["dur"])
+                    since = [round(time - marks[0]["ts"], 3) for time in times]
+                    elements = row["args"].get("In msg nelems")
+                    rows.append([step_number(mark), kind, elements, *since])
+        table = pd.DataFrame(rows, columns=columns).astype({"elements": "Int64"})
+        write(f"{name}.csv.gz", table)
+
+
+def segment_anything(source: Path) -> None:
+    """Lesson 14: what each optimisation brought on an A100; calls there that wait for it."""
+    table = pd.read_csv(source / "a100_sam_results.csv", dtype=str, keep_default_na=False)
+    names = {
+        "technique": "technique",
+        "sam_model_type": "model",
+        "batch_size": "batch",
+        "img_s(avg)": "images_per_s",
+        "memory(MiB)": "memory_mib",
+        "mIoU": "miou",
+    }
+    write("a100_sam_ladder.csv", table[list(names)].rename(columns=names))
+    trace, _ = events(source / "a100_sam_bf16_amg.json.gz")
+    rows = [
+        ["device" if event.get("cat") in ON_DEVICE else event["name"], event["ts"], event["dur"]]
+        for event in trace
+        if event.get("cat") in ON_DEVICE or event["name"] in ("aten::item", "aten::nonzero")
+    ]
+    waits = pd.DataFrame(rows, columns=["what", "start_us", "duration_us"])
+    waits["start_us"] -= trace[0]["ts"]
+    write("a100_sam_waits.csv.gz", waits)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+        sys.exit(__doc__)
+    parts = (steps, memory, counters, networks, report, timelines, collectives, segment_anything)
+    for part in parts:
+        part(Path(sys.argv[1]))
