@@ -1,25 +1,42 @@
 """``claim``: a sentence of the text, confirmed by what was just measured."""
 
+import html
+import math
 from numbers import Integral, Real
 from pathlib import Path
+
+from IPython import get_ipython
+from IPython.display import display
 
 from helpers import units
 
 # What tools/lab.py leaves beside the lessons of a reader's own copy.
 LEDGER = ".course.json"
 
+# JupyterLab removes <style> from the output of a notebook that it does not trust, and keeps these.
+# The text has the theme's colour; what is transparent is legible on a light and on a dark page.
+_LINE = (
+    "border-left: 3px solid {colour}; background-color: {colour}22; padding: 2px 10px; "
+    "overflow-wrap: break-word"
+)
+_EVIDENCE = "font-size: 87%; opacity: 0.75"
+_COLOURS = {"claim-holds": "#2da44e", "claim-amber": "#d29922"}
+
 
 class ClaimError(AssertionError):
     """The measurement did not bear out the claim."""
 
 
-def claim(text: str, holds: bool, **measured: object) -> None:
-    """Print ``text`` with what was measured if it ``holds``, or raise ``ClaimError``.
+def claim(text: str, holds: bool, *, exact: bool = False, **measured: object) -> None:
+    """Display ``text`` with what was measured if it ``holds``, or raise ``ClaimError``.
 
     ``measured`` names the values that the claim rests on, at least one. A float is a measurement
-    and is printed with the ``~`` mark; integers and strings are exact and printed as they are.
-    In a reader's own copy of the course a claim on a measurement that fails is said, in amber, and
-    the notebook goes on: another computer may differ. An exact claim that fails always raises.
+    and is shown with the ``~`` mark, also within a list, a tuple or a dictionary; integers and
+    strings are shown as they are. In a reader's own copy of the course a claim on a measurement,
+    which is one whose evidence shows a ``~``, is displayed in amber when it fails, and the notebook
+    goes on: another computer may differ. A claim on exact values always raises when it fails, and
+    so does one that is said to be ``exact``: where two results differ, the difference is a float,
+    but the computer is not to blame.
 
     >>> claim("im2col beats the loops by 10x", 152.0 > 10, ratio=152.0)
     ✓ im2col beats the loops by 10x  (ratio = ~152)
@@ -31,23 +48,46 @@ def claim(text: str, holds: bool, **measured: object) -> None:
     if type(holds).__name__ != "bool":  # numpy's own is welcome
         raise TypeError(f"holds must be True or False, but a {type(holds).__name__} came")
     evidence = ", ".join(f"{key} = {_shown(value)}" for key, value in measured.items())
-    if holds:
-        print(f"✓ {text}  ({evidence})")
-        return
-    failed = f"not confirmed on this run: {text}  ({evidence})"
-    exact = not any(_is_float(value) for value in measured.values())
-    if exact or not Path(LEDGER).exists():
-        raise ClaimError(failed)
-    print(f"\x1b[1;33m△ {failed}\x1b[0m")
+    failed = f"not confirmed on this run: {text}"
+    if not holds and (exact or "~" not in evidence or not Path(LEDGER).exists()):
+        raise ClaimError(f"{failed}  ({evidence})")
+    line = rendered(text, evidence) if holds else rendered(failed, evidence, confirmed=False)
+    if get_ipython() is None:
+        print(line["text/plain"])
+    else:
+        display(line, raw=True)
+
+
+def rendered(text: str, evidence: str, *, confirmed: bool = True) -> dict[str, str]:
+    """One line in each format that Jupyter may show, green if ``confirmed``, else amber."""
+    mark, kind = ("✓", "claim-holds") if confirmed else ("△", "claim-amber")
+    colours = _LINE.format(colour=_COLOURS[kind])
+    sentence, values = (html.escape(part, quote=False) for part in (text, evidence))
+    values = f'<span class="claim-evidence" style="{_EVIDENCE}">({values})</span>'
+    line = f'<div class="claim {kind}" style="{colours}">{mark} {sentence}  {values}</div>'
+    return {"text/plain": f"{mark} {text}  ({evidence})", "text/html": line}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_item(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_item, value))}]"
+    if isinstance(value, tuple) and any(map(_is_float, value)):
+        return f"({', '.join(map(_item, value))})"
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return f"{int(value):,}"
+    return _item(value) if _is_float(value) else str(value)
+
+
+def _item(value: object) -> str:
+    """A value within another: only a measured one differs from Python's own form."""
+    if isinstance(value, dict | list | tuple):
+        return _shown(value)
+    if not _is_float(value):
+        return repr(value)
+    return units.number(float(value)) if math.isfinite(value) else f"~{float(value)}"
 
 
 def _is_float(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, Integral)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Integral):  # bool is one too
-        return str(value) if isinstance(value, bool) else f"{int(value):,}"
-    if _is_float(value):
-        return units.number(float(value))
-    return str(value)

@@ -25,6 +25,7 @@ COPY_BYTES = 128_000_000  # per tensor; 64 MB still fit into the last cache of s
 # Multiply-add units per core, an assumption: most cores with AVX2 have two, Apple's have four, and
 # of those with AVX-512 some have only one of its full width, or run it in two halves.
 FMA_UNITS = 2
+THREADS = torch.get_num_threads()  # read once: an interrupted cell may leave another number
 
 
 class Ceilings(NamedTuple):

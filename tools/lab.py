@@ -151,6 +151,8 @@ def readers(lesson: NotebookNode, teach: bool) -> NotebookNode:
             if teach:
                 cell.source = cell.source.replace("<details>", "<details open>", 1)
             continue
+        if "<details>" in cell.source:
+            continue
         if re.match("#+ ", cell.source):
             asked = answered = False
         answered = answered or (asked and cell.id.endswith("-read"))

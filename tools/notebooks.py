@@ -28,7 +28,7 @@ CELL_TIMEOUT = 120
 # The real nsys, for the tests that want it: found before the kernels' variable hides it.
 INSTALLED_NSYS = shutil.which(os.environ.get("NSYS") or "nsys")
 
-# What a cell's metadata keep: for slides, for tests, for grading.
+# What a cell's metadata keep, besides a folded source: for slides, for tests, for grading.
 KEPT = ("nbgrader", "slideshow", "tags")
 
 METADATA = {
@@ -56,7 +56,7 @@ def as_text(notebook: NotebookNode) -> str:
 
 
 def canonical(notebook: NotebookNode) -> NotebookNode:
-    """A copy without what an editor or an execution leaves: times, widget state, folded cells.
+    """A copy without what an editor or an execution leaves: times, widget state, folded outputs.
 
     A stream is one output, as nbval compares it: where it was cut is an accident of timing.
     """
@@ -65,6 +65,8 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
     clean.nbformat, clean.nbformat_minor = 4, 5
     for cell in clean.cells:
         kept = {key: cell.metadata[key] for key in KEPT if cell.metadata.get(key)}
+        if cell.metadata.get("jupyter", {}).get("source_hidden"):
+            kept["jupyter"] = {"source_hidden": True}
         cell.metadata = nbformat.from_dict(kept)
         if cell.cell_type == "code":
             cell.outputs = coalesce_streams(cell.outputs)

@@ -18,7 +18,7 @@ from tools import notebooks
 LONGEST_CELL, WIDEST_LINE, TALLEST_OUTPUT = 25, 84, 32
 LONGEST_OF_A_TASK = 48  # what an exercise gives is a program, and a check asks for several things
 MOST_MINUTES, MOST_AT_HOME = 38, 15
-IGNORED = "nbval-ignore-output"
+IGNORED, FOLDED = "nbval-ignore-output", "hide-input"
 LESSONS = {
     "00": "Start here",
     "01": "Timing",
@@ -54,14 +54,15 @@ def execution_counts_run_from_1(notebook: NotebookNode, path: Path) -> Iterator[
 
 
 def nothing_escapes_the_comparison(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """An ignored output is followed by a claim, and no other loophole of nbval is used."""
+    """An ignored output is soon followed by a claim, and no other loophole of nbval is used."""
     code = _code(notebook)
-    for cell, after in zip(code, [*code[1:], None], strict=True):
+    for number, cell in enumerate(code, 1):
         tags = cell.metadata.get("tags", [])
         if LOOPHOLES.search(cell.source) or LOOPHOLES.search(" ".join(tags)):
             yield f"{cell.id}: a marker that takes the cell out of the comparison"
-        if IGNORED in tags and (after is None or "claim(" not in after.source):
-            yield f"{cell.id}: tagged {IGNORED}, but the next code cell makes no claim"
+        next_two = code[number : number + 2]
+        if IGNORED in tags and not any(_claims(_parsed(after)) for after in next_two):
+            yield f"{cell.id}: tagged {IGNORED}, but none of the next two code cells makes a claim"
         if cell.source.rstrip().endswith(";"):
             yield f"{cell.id}: ends in a semicolon, which nbval ignores: the value would be output"
 
@@ -184,24 +185,115 @@ def a_lesson_fits_its_class(notebook: NotebookNode, path: Path) -> Iterator[str]
     if at_home > MOST_AT_HOME:
         yield f"{at_home:.1f} minutes at home; {MOST_AT_HOME} at most"
     stated = f"**Time** {round(1.3 * in_class)} minutes"
-    stated += f", and {round(1.3 * at_home)} at home." if at_home else "."
+    stated += f", and {round(1.3 * at_home)} at home." if round(1.3 * at_home) else "."
     if stated not in notebook.cells[0].source:
         yield f"the first cell must say {stated!r}"
 
 
 def minutes(notebook: NotebookNode) -> tuple[float, float]:
-    """Words / 165 + lines of code / 15 + 0.75 a prediction: above "## At home", and from there."""
+    """Words / 130 + lines of code / 15 + 0.75 per prediction: above "## At home", and from there.
+
+    Only what is seen counts: neither the source of a check nor the notes for instructors.
+    """
     spent, home = [0.0, 0.0], 0
     for cell in notebook.cells:
-        notes = cell.metadata.get("slideshow", {}).get("slide_type") == "notes"
-        if cell.cell_type == "code":
+        if cell.cell_type == "code" and not _is_folded(cell):
             spent[home] += sum(bool(line.strip()) for line in cell.source.splitlines()) / 15
-        elif cell.cell_type == "markdown":
+        elif cell.cell_type == "markdown" and not _is_note(cell):
             home = int(home or cell.source.startswith("## At home"))
-            if not notes:
-                spent[home] += len(re.findall(r"[A-Za-z0-9_'’-]+", cell.source)) / 165
-                spent[home] += 0.75 * cell.source.count("**Predict.**")
+            spent[home] += len(re.findall(r"[A-Za-z0-9'’-]+", prose(cell.source))) / 130
+            spent[home] += 0.75 * cell.source.count("**Predict.**")
     return spent[0], spent[1]
+
+
+def prose(source: str) -> str:
+    """The sentences of a Markdown cell: without code blocks, headings, tables, tags and targets."""
+    source = re.sub(r"```.*?```|<[^>]+>", " ", source, flags=re.S)
+    lines = [line for line in source.splitlines() if not line.lstrip().startswith(("|", "#"))]
+    text = re.sub(r"\$[^$]*\$", "x", " ".join(lines))
+    return re.sub(r"[*`_]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text))
+
+
+def checks_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """A cell with a claim only asserts, and its source is hidden; no other source is."""
+    for cell in _code(notebook):
+        tree = _parsed(cell)
+        hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+        if len({bool(_claims(tree)), hidden, _is_folded(cell)}) > 1:
+            yield f"{cell.id}: source_hidden and the tag {FOLDED} belong to cells with a claim"
+        if _claims(tree):
+            for statement in filter(_does_more_than_assert, tree.body):
+                yield f"{cell.id}: measure in a cell above: {ast.unparse(statement)[:60]}"
+
+
+def _does_more_than_assert(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If | ast.For):
+        return any(map(_does_more_than_assert, [*statement.body, *statement.orelse]))
+    is_claim = isinstance(statement, ast.Expr) and statement.value in _claims(statement)
+    return not (is_claim or isinstance(statement, ast.Assign))
+
+
+def claims_can_fail(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Each part of a condition compares something that a cell above the check has measured."""
+    measured: set[str] = set()
+    for cell in _code(notebook):
+        tree = _parsed(cell)
+        bindings = _bindings(tree)
+        if not _claims(tree):
+            measured |= {name for name, value in bindings if not isinstance(value, ast.Constant)}
+        for call in _claims(tree):
+            for part in _parts(call.args[1], dict(bindings)):
+                if complaint := _vacuous(part, bindings, measured):
+                    yield f"{cell.id}: {ast.unparse(part)!r} {complaint}"
+
+
+def _bindings(tree: ast.AST) -> list[tuple[str, ast.AST]]:
+    """(name, what it was bound to) of every name that a cell binds, but for imports and functions.
+
+    What a loop, a ``with`` or an unpacking binds is given the statement around it as its value, and
+    so is a list or a dictionary into which a value is written.
+    """
+    found: list[tuple[str, ast.AST]] = []
+    for statement in ast.walk(tree):
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.NamedExpr | ast.For | ast.With):
+            for node in ast.walk(statement):
+                if isinstance(getattr(node, "ctx", None), ast.Store):
+                    names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+                    alone = isinstance(statement, ast.Assign) and node in statement.targets
+                    whole = statement.value if alone and isinstance(node, ast.Name) else statement
+                    found += [(name, whole) for name in names[:1]]
+    return found
+
+
+def _parts(condition: ast.AST, bindings: dict[str, ast.AST]) -> Iterator[ast.AST]:
+    """What ``and``, ``or`` and ``if`` join in a condition, and behind a name of the check."""
+    if isinstance(condition, ast.Name) and isinstance(bindings.get(condition.id), ast.expr):
+        yield from _parts(bindings[condition.id], {})
+    elif isinstance(condition, ast.BoolOp):
+        for value in condition.values:
+            yield from _parts(value, bindings)
+    elif isinstance(condition, ast.IfExp):
+        yield from _parts(condition.body, bindings)
+        yield from _parts(condition.orelse, bindings)
+    else:
+        yield condition
+
+
+def _vacuous(part: ast.AST, bindings: list[tuple[str, ast.AST]], measured: set[str]) -> str:
+    """Why ``part`` of a condition cannot fail, or nothing."""
+    names, seen = _names(part), set()
+    while names - seen:
+        seen |= names
+        names |= {name for key, value in bindings if key in names for name in _names(value)}
+    if not names & measured:
+        return "rests on nothing that a cell above measured"
+    if not isinstance(part, ast.Compare | ast.Call | ast.UnaryOp):
+        return "compares nothing"
+    if re.fullmatch(r"len\(.*\) (>= 0|> -1)|0 <= len\(.*\)", ast.unparse(part)):
+        return "holds for every length"
+    if isinstance(part, ast.Compare) and ast.dump(part.left) in map(ast.dump, part.comparators):
+        return "compares a value with itself"
+    return ""
 
 
 def a_prediction_is_measured_before_it_is_read(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -246,7 +338,7 @@ def lessons_are_named(notebook: NotebookNode, path: Path) -> Iterator[str]:
 def the_mark_comes_from_units(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """A cell that writes ``~`` itself could hide an exact count from the comparison."""
     for cell in _code(notebook):
-        for node in ast.walk(ast.parse(TransformerManager().transform_cell(cell.source))):
+        for node in ast.walk(_parsed(cell)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "~" in node.value:
                 yield f"{cell.id}: the string {node.value!r} holds a ~; print through helpers.units"
 
@@ -254,7 +346,7 @@ def the_mark_comes_from_units(notebook: NotebookNode, path: Path) -> Iterator[st
 def prose_holds_no_measurement(notebook: NotebookNode, path: Path) -> Iterator[str]:
     measured = re.compile(r"(?<![~\w.])\d+(?:\.\d+)? ?(?:ns|µs|us|ms|[kMG]FLOP/s|[kMG]B/s)\b")
     for cell in _markdown(notebook):
-        if cell.metadata.get("slideshow", {}).get("slide_type") == "notes":
+        if _is_note(cell):
             continue
         for found in measured.findall(re.sub(r"`[^`]*`|https?://\S+", "", cell.source)):
             yield f"{cell.id}: {found!r} will rot; say an order or a ratio that a claim confirms"
@@ -263,9 +355,8 @@ def prose_holds_no_measurement(notebook: NotebookNode, path: Path) -> Iterator[s
 def notes_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """What the instructor says is on no slide and does not trip up a student."""
     for cell in _markdown(notebook):
-        notes = cell.metadata.get("slideshow", {}).get("slide_type") == "notes"
         folded = cell.source.startswith("<details><summary>Instructor notes</summary>")
-        if notes != folded:
+        if _is_note(cell) != folded:
             yield f"{cell.id}: instructor notes are a <details> cell with slide type notes"
 
 
@@ -306,6 +397,27 @@ def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str
 def _number(path: Path) -> re.Match | None:
     """A lesson's number, as [1]; none for the exercises, which have its name."""
     return None if "solutions" in path.parts else re.match(r"(\d\d)_", path.name)
+
+
+def _is_note(cell: NotebookNode) -> bool:
+    return cell.metadata.get("slideshow", {}).get("slide_type") == "notes"
+
+
+def _is_folded(cell: NotebookNode) -> bool:
+    return FOLDED in cell.metadata.get("tags", [])
+
+
+def _parsed(cell: NotebookNode) -> ast.Module:
+    return ast.parse(TransformerManager().transform_cell(cell.source))
+
+
+def _claims(tree: ast.AST) -> list[ast.Call]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in calls if ast.unparse(call.func) == "claim"]
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _code(notebook: NotebookNode) -> list[NotebookNode]:

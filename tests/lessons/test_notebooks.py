@@ -10,6 +10,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from helpers.checks import rendered
 from tests.lessons import rules
 from tools import notebooks
 
@@ -20,29 +21,40 @@ def test_rule(rule: Callable, path: Path) -> None:
     assert list(rule(notebooks.read(path), path)) == []
 
 
+CHECKS = {"jupyter": {"source_hidden": True}, "tags": [rules.FOLDED]}
+CHECK = 'claim("one and one make two", total == 2, total=total)'
+
+
 def good() -> NotebookNode:
-    """The smallest lesson that breaks no rule."""
+    """The smallest lesson that breaks no rule; cell 2 measures, 3, 6, 9 and 12 check."""
     title = (
         "# 01 · Timing: how much is it?\n\n**You will be able to** add. **You need** nothing. "
         "**Time** 5 minutes. **Tools** none."
     )
+    measure = new_code_cell("total = 1 + 1\nprint(total)", id="sum-measure")
+    measure.outputs = [new_output("stream", text="2\n")]
     cells = [new_markdown_cell(title, id="title")]
     for number in range(1, 5):
         question = f"## Sum {number}\n\n**Predict.** How much?"
+        check = new_code_cell(CHECK, id=f"sum-{number}-check", metadata=CHECKS)
+        check.outputs = [
+            new_output("display_data", data=rendered("one and one make two", "total = 2"))
+        ]
         cells += [
             new_markdown_cell(question, id=f"sum-{number}"),
-            new_code_cell(
-                'claim("one and one make two", total == 2, total=total)',
-                id=f"sum-{number}-check",
-                execution_count=number,
-                outputs=[new_output("stream", text="✓ one and one make two  (total = 2)\n")],
+            *([measure] if number == 1 else []),
+            check,
+            new_markdown_cell(
+                "**Read.** Two, as everybody who counted has predicted.", id=f"sum-{number}-read"
             ),
-            new_markdown_cell("**Read.** Two.", id=f"sum-{number}-read"),
         ]
     cells += [
         new_markdown_cell("## What a sum cannot tell you", id="limits"),
         new_markdown_cell("## Recap", id="recap"),
     ]
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    for number, cell in enumerate(code, 1):
+        cell.execution_count = number
     return notebooks.canonical(new_notebook(cells=cells))
 
 
@@ -82,6 +94,11 @@ def writes(text: str, cell: int = 1) -> Callable[[NotebookNode], None]:
     return named(f"writes {text!r}", change)
 
 
+def asserts(condition: str) -> Callable[[NotebookNode], None]:
+    source = f'expected = 2\nknown = expected == 2\nclaim("so it is", {condition}, total=total)'
+    return named(condition, lambda notebook: notebook.cells[3].update(source=source))
+
+
 def prints(text: str = "", kind: str = "stream", **more: object) -> Callable[[NotebookNode], None]:
     more |= {"text": text} if kind == "stream" else {}
     return sets(2, outputs=[new_output(kind, **more)])
@@ -96,18 +113,18 @@ def widget_state(notebook: NotebookNode) -> None:
 
 
 def out_of_order(notebook: NotebookNode) -> None:
-    notebook.cells[2].execution_count, notebook.cells[5].execution_count = 2, 1
+    notebook.cells[2].execution_count, notebook.cells[3].execution_count = 2, 1
 
 
 def ignored_without_claim(notebook: NotebookNode) -> None:
     marks(2, tags=["nbval-ignore-output"])(notebook)
-    notebook.cells[5].source = "print(total)"
+    notebook.cells[3].source = notebook.cells[6].source = "print(total)"
 
 
 def at_home(
     *, words: int = 0, last: bool = True, stated: str = ""
 ) -> Callable[[NotebookNode], None]:
-    section = new_markdown_cell("## At home" + " word" * words, id="home")
+    section = new_markdown_cell("## At home\n\n" + " word" * words, id="home")
 
     def change(notebook: NotebookNode) -> None:
         replaces("5 minutes", f"5 minutes{stated}")(notebook)
@@ -118,10 +135,10 @@ def at_home(
 
 BREAKS = {
     rules.every_code_cell_was_run: [sets(2, execution_count=None)],
-    rules.execution_counts_run_from_1: [out_of_order, sets(11, execution_count=5)],
+    rules.execution_counts_run_from_1: [out_of_order, sets(12, execution_count=6)],
     rules.nothing_escapes_the_comparison: [
         ignored_without_claim,
-        marks(11, tags=["nbval-ignore-output"]),
+        marks(12, tags=["nbval-ignore-output"]),
         writes("\n# NBVAL_IGNORE_OUTPUT", cell=2),
         marks(2, tags=["nbval-skip"]),
         writes(";", cell=2),
@@ -163,10 +180,32 @@ BREAKS = {
         writes("\n\n**Predict.** And then?", cell=-1),
     ],
     rules.a_lesson_fits_its_class: [
-        writes(" word" * 38 * 165),
+        writes(" word" * 38 * 130),
         replaces("5 minutes", "6 minutes"),
-        at_home(words=15 * 165),
-        at_home(words=165),  # not stated
+        at_home(words=16 * 130),
+        at_home(words=130),  # not stated
+    ],
+    rules.checks_are_folded: [
+        marks(3),
+        marks(3, jupyter={"source_hidden": True}),
+        marks(2, **CHECKS),
+        writes("\n" + CHECK, cell=2),
+        writes("\nprint(total)", cell=3),
+    ],
+    rules.claims_can_fail: [
+        asserts(condition)
+        for condition in (
+            "True",
+            "2 > 1",
+            "total",
+            "total == 2 and 2 > 1",
+            "2 > 1 or not total > 1",
+            "total == total",
+            "len([total]) >= 0",
+            "all([])",
+            "expected == 2",
+            "known",
+        )
     ],
     rules.outputs_fit_a_screen: [prints("row\n" * 33)],
     rules.lessons_are_named: [
@@ -182,7 +221,6 @@ BREAKS = {
 
 def test_every_rule_is_shown_to_notice_something() -> None:
     assert set(BREAKS) == set(rules.ALL)
-    assert len(BREAKS) == 18
 
 
 @pytest.mark.parametrize(
@@ -200,7 +238,9 @@ def test_rule_notices(rule: Callable, change: Callable, tmp_path: Path) -> None:
     "change",
     [
         writes(""),
-        at_home(words=10 * 165, stated=", and 13 at home"),
+        asserts("expected < 2 * total < 9 or expected == total"),
+        asserts("math.isclose(total, expected)"),
+        at_home(words=10 * 130, stated=", and 13 at home"),
         prints("row\n" * 32),
         writes("[Lesson 02,\ncProfile](02_cprofile.ipynb), cProfile (lesson 02)"),
         writes("Lesson 02 (cProfile) and lesson 06, the GPU's timeline"),

@@ -216,7 +216,8 @@ def test_in_a_copy_a_measurement_that_differs_does_not_stop_run_all(tmp_path: Pa
     copy = new_notebook(cells=[new_code_cell(source) for source in cells])
     measured, exact = refresh.execute(copy, tmp_path / "work", failing=True).cells
     assert (
-        "△ not confirmed on this run: twice  (ratio = ~1.00, calls = 3)" in measured.outputs[0].text
+        "△ not confirmed on this run: twice  (ratio = ~1.00, calls = 3)"
+        in measured.outputs[0].data["text/plain"]
     )
     assert exact.outputs[0].ename == "ClaimError"
     elsewhere = refresh.execute(copy, tmp_path, failing=True).cells[0]
