@@ -3,8 +3,7 @@
 # make teach      the same for instructors                      make slides    a deck for each lesson, in slides/
 # make test       re-execute every notebook and check it        make test-all  everything that CI checks
 # make refresh    re-execute the notebooks in place             make lint      style of code and notebooks
-# make lock       renew constraints.txt from requirements.txt   make audit     ask for known weaknesses of it
-# make site       the course as a web site to read, in site/
+# make lock       renew constraints.txt from requirements.txt   make site      the course as a web site to read, in site/
 # make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
 # make report MODEL=package.module:function     profile a model of yours, as one page
 #
@@ -18,7 +17,7 @@ GRADERS := .venv/graders
 # Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: lab teach slides site test test-all refresh report grade lint lock audit
+.PHONY: lab teach slides site test test-all refresh report grade lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -57,9 +56,6 @@ lint: $(READY)
 lock: $(READY)
 	cat requirements.txt requirements-make.txt requirements-grade.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --no-annotate --no-header - -o constraints.txt
-
-audit: $(READY) # by the network; fails where it gets no answer
-	@$(BIN)/python -m tools.audit
 
 $(READY): requirements.txt constraints.txt pyproject.toml
 	@test -w . || { echo "This folder cannot be written to: copy the course to one of your own, and call make there."; exit 1; }
