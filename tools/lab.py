@@ -10,13 +10,12 @@ again, and keeps the old one under another name.
 import argparse
 import errno
 import hashlib
-import html
 import json
 import os
 import re
 import sys
 from collections.abc import Iterator
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -24,11 +23,6 @@ from nbformat import NotebookNode
 from helpers.checks import LEDGER
 from tools import notebooks
 
-# What follows a measurement is an answer if its id or its beginning says so, and else leads on.
-ANSWERS_BY_ID = re.compile(r"-(read|trap|rule)$")
-ANSWERS = re.compile(r"(So |Answer )?\([a-e]\)")
-# The last paragraph of an answer leads on if it begins in bold or ends in a colon.
-LEADS_ON = re.compile(r"\n\n(\*\*[^\n]+|[^\n]+:)\s*$")
 # JupyterLab's settings in front of a class: 84 columns of code fit a screen of 1280 pixels.
 TYPE = {"code-font-size": "20px", "content-font-size1": "20px", "ui-font-size1": "17px"}
 ON_SCREEN = {
@@ -130,7 +124,7 @@ def contents(teach: bool) -> Iterator[tuple[str, bytes]]:
         if not path.is_file() or {"__pycache__", ".ipynb_checkpoints"} & set(name.parts):
             continue
         if path.suffix == ".ipynb" and len(name.parts) == 1:
-            copy = readers(notebooks.read(path), teach)
+            copy = readers_copy(notebooks.read(path), teach)
             yield name.as_posix(), notebooks.as_text(copy).encode()
         elif inside in ("scripts", "exercises"):
             yield name.as_posix(), path.read_bytes()
@@ -139,43 +133,16 @@ def contents(teach: bool) -> Iterator[tuple[str, bytes]]:
         yield f"{SETTINGS}/@jupyterlab/{name}.jupyterlab-settings", text.encode()
 
 
-def readers(lesson: NotebookNode, teach: bool) -> NotebookNode:
-    """``lesson`` without outputs, and with each answer folded until it is wanted."""
+def readers_copy(lesson: NotebookNode, teach: bool) -> NotebookNode:
+    """``lesson`` without outputs: a student's without notes, an instructor's with them open."""
     copy = notebooks.canonical(lesson)
-    asked = answered = False
-    for cell, after in pairwise([*copy.cells, None]):
+    copy.cells = [cell for cell in copy.cells if teach or not cell.source.startswith(NOTES)]
+    for cell in copy.cells:
         if cell.cell_type == "code":
-            cell.execution_count, cell.outputs, answered = None, [], asked
-            continue
-        if cell.source.startswith(NOTES):
-            if teach:
-                cell.source = cell.source.replace("<details>", "<details open>", 1)
-            continue
-        if "<details>" in cell.source:
-            continue
-        if re.match("#+ ", cell.source):
-            asked = answered = False
-        answered = answered or (asked and cell.id.endswith("-read"))
-        answer, question, options = cell.source.partition("**Predict.**")
-        answers = ANSWERS.match(answer) or (answer and ANSWERS_BY_ID.search(cell.id))
-        if answer.startswith("**Read.**") or (answered and answers):
-            goes_on = question or (after and after.cell_type == "code")
-            lead = LEADS_ON.search(answer) if goes_on else None
-            end = lead.start() if lead else len(answer.rstrip())
-            cell.source = folded(answer[:end]) + answer[end:] + question + options
-        if question:
-            asked, answered = True, False
+            cell.execution_count, cell.outputs = None, []
+        elif cell.source.startswith(NOTES):
+            cell.source = cell.source.replace("<details>", "<details open>", 1)
     return copy
-
-
-def folded(source: str) -> str:
-    """``source`` behind a line to click on: a bold sentence that it begins with, or *Read*."""
-    title = re.match(r"\*\*([^*]+?)(\.|(?<=[?!]))\*\*\s*", source)
-    line = html.escape(title[1] if title else "Read", quote=False)
-    line = re.sub("`([^`]+)`", r"<code>\1</code>", line)  # in it, Markdown is not read
-    rest = source[title.end() :] if title else source
-    # The empty lines make JupyterLab read what is between them as Markdown.
-    return f"<details><summary>{line}</summary>\n\n{rest}\n\n</details>"
 
 
 def put_aside(path: Path) -> Path:

@@ -1,6 +1,5 @@
 """What is installed is what the lock says, and an installation that fails says why."""
 
-import ast
 import errno
 import importlib.metadata
 import shutil
@@ -14,7 +13,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import conftest
-from tests.lessons import rules
 from tools import install, notebooks
 
 ROOT = notebooks.ROOT
@@ -27,35 +25,6 @@ def requirements(*names: str) -> list[Requirement]:
 
 PINNED = requirements("requirements.txt", "requirements-make.txt", "requirements-grade.txt")
 LOCKED = requirements("constraints.txt")
-
-
-def imported(path: Path) -> set[str]:
-    """The top-level modules that a Python file or a notebook imports."""
-    sources = [path.read_text(encoding="utf-8")]
-    if path.suffix == ".ipynb":
-        cells = [cell for cell in notebooks.read(path).cells if cell.cell_type == "code"]
-        sources = [rules.TransformerManager().transform_cell(cell.source) for cell in cells]
-    names = []
-    for node in (node for source in sources for node in ast.walk(ast.parse(source))):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names.append(node.module)
-    return {name.split(".")[0] for name in names}
-
-
-def test_everything_that_is_imported_is_pinned() -> None:
-    pinned = {canonicalize_name(pin.name) for pin in PINNED}
-    distributions = importlib.metadata.packages_distributions()
-    scripts = ROOT / "notebooks" / "scripts"
-    folders = [ROOT / "helpers", ROOT / "tests", ROOT / "tools", scripts]
-    course = {*(folder.name for folder in folders), "conftest", *sys.stdlib_module_names}
-    course |= {path.stem for path in scripts.iterdir()}
-    files = [path for folder in folders for path in folder.rglob("*.py")]
-    for path in [*files, *notebooks.all_of_them()]:
-        for module in imported(path) - course:
-            owners = {canonicalize_name(name) for name in distributions.get(module, [module])}
-            assert owners & pinned, f"{path.name} imports {module}, which no requirement pins"
 
 
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
@@ -207,16 +176,6 @@ def test_make_installs_once_in_a_folder_with_any_name(tmp_path: Path) -> None:
     assert make_lab() == [lab] == ["-m tools.lab"]
     (folder / "constraints.txt").touch()
     assert make_lab() == [*installs, lab]
-
-
-def test_helpers_are_importable_from_anywhere_and_load_no_plots(tmp_path: Path) -> None:
-    code = (
-        "import sys, helpers.workloads; helpers.workloads.photograph(); "
-        "print({name.split('.')[0] for name in sys.modules} & {'matplotlib', 'seaborn', 'plotly'})"
-    )
-    line = [sys.executable, "-c", code]
-    done = subprocess.run(line, cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert done.stdout == "set()\n"
 
 
 @pytest.mark.parametrize(
