@@ -6,6 +6,7 @@
 # make lock       renew constraints.txt from requirements.txt   make site      the course as a web site to read, in site/
 # make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
 # make report MODEL=package.module:function     profile a model of yours, as one page
+# make compare OLD=module:function NEW=module:function     which one is faster? (OPTIONS="--seconds 10")
 #
 # PYTHON=python3.12 chooses the Python that .venv is made with.
 
@@ -17,7 +18,7 @@ GRADERS := .venv/graders
 # Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: lab teach slides site test test-all refresh report grade lint lock
+.PHONY: lab teach slides site test test-all refresh report compare grade lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -42,6 +43,9 @@ refresh: $(READY) $(GRADERS) # then the exercises are released from their soluti
 
 report: $(READY)
 	@$(BIN)/python -m tools.report "$(MODEL)"
+
+compare: $(READY)
+	@$(BIN)/python -m helpers.compare "$(OLD)" "$(NEW)" $(OPTIONS)
 
 site: $(READY) $(MAKERS)
 	@$(BIN)/python -m tools.site

@@ -1,0 +1,161 @@
+"""Compare an old and a new version of some work: did its time change, and by how much?
+
+For work in a module: ``python -m helpers.compare module:old module:new``.
+"""
+
+import argparse
+import json
+import math
+import pkgutil
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from helpers import _input, terminal, units
+
+BLOCKS = 5  # processes, or parts of the time in one process
+QUANTILE = 2.776  # of Student's t with BLOCKS - 1 degrees of freedom, for intervals of 95 %
+FLOOR = 0.01  # equal functions may differ by this, as they are stored at different addresses
+SAMPLE_NS = 100_000  # shorter work is repeated in a sample, as reading the clock takes 50 ns
+ROUNDS = 20  # whose minima give one ratio
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What ``compare`` measured. Each ratio is a time of new divided by a time of old."""
+
+    ratio: float
+    interval: tuple[float, float]  # 95 % confidence interval of the ratio
+    null: tuple[float, float]  # the same for old against old
+    smallest: float  # the smallest difference that could be found, as a fraction of old
+
+    @property
+    def verdict(self) -> str:
+        """In words: ``~8.12 % faster`` if new takes 8.12 % less time than old."""
+        if abs(math.log(self.ratio)) <= math.log1p(self.smallest):
+            return f"no difference larger than {units.percent(self.smallest)} found"
+        return f"{units.percent(abs(self.ratio - 1))} {'slower' if self.ratio > 1 else 'faster'}"
+
+    def __repr__(self) -> str:
+        low, high, null_low, null_high = map(units.ratio, self.interval + self.null)
+        measured = f"{units.ratio(self.ratio)} the time of old, 95 % interval {low} to {high}"
+        return f"{self.verdict} ({measured}; old against old {null_low} to {null_high})"
+
+
+def compare(old: Work | str, new: Work | str, seconds: float = 1.5, varies: bool = False):
+    """Time old and new in turn, and return a ``Comparison``.
+
+    Two functions without arguments are measured in five blocks in this process; two names such as
+    ``"module:function"`` in five processes, one block in each, because processes differ. In each
+    round of a block old, old again and new are timed in an order drawn anew. Twenty rounds give
+    a ratio of minima, which hold little of the noise of other programs; the median of these is the
+    block's ratio. ``varies=True`` takes the ratio of medians instead: for work that itself varies.
+    The mean of the five has an interval by Student's t, on logarithms. New is slower or faster if
+    that interval is farther from 1 than old against old is, and than 1 %.
+
+    ``seconds`` are for measuring, in all; to start a process with torch takes about one more. First
+    calls are not counted. Garbage collection stays on. Processes use as many torch threads as this
+    one. The caller makes sure that results are equal, and synchronises a GPU in old and in new.
+    Raises ValueError if ``seconds`` are too few or processes fail, and what old and new raise here.
+    """
+    _input.positive("seconds", seconds)
+    named = isinstance(old, str) and isinstance(new, str)
+    if not named and not (callable(old) and callable(new)):
+        expected = "two functions without arguments, or two names such as 'module:function'"
+        raise TypeError(f"old and new must be {expected}, but {old!r} and {new!r} came")
+    measure = measure_in_process if named else measure_block
+    return conclude([measure(old, new, seconds / BLOCKS, varies) for _ in range(BLOCKS)])
+
+
+def conclude(logarithms: list[list[float]]) -> Comparison:
+    """Decide by the logarithms of the ratios new / old and old again / old of each block."""
+    means = np.mean(logarithms, axis=0)
+    margins = QUANTILE * np.std(logarithms, axis=0, ddof=1) / math.sqrt(BLOCKS)
+    noise = max(abs(means[1]) + margins[1], math.log1p(FLOOR))
+    interval, null = np.exp([means - margins, means + margins]).T.tolist()
+    smallest = math.expm1(noise + margins[0])
+    return Comparison(math.exp(means[0]), tuple(interval), tuple(null), smallest)
+
+
+def measure_block(old: Work, new: Work, seconds: float, varies: bool) -> list[float]:
+    """Time rounds for so many seconds: the logarithms of new / old and old again / old."""
+    versions = [old, new, old]
+    for work in versions:
+        work()  # the first calls take longer
+    repeats = 1
+    while nanoseconds(old, repeats) + nanoseconds(new, repeats) < 2 * SAMPLE_NS:
+        repeats *= 2
+    rounds, order = [], random.Random()  # which leaves the caller's random numbers alone
+    start = time.perf_counter()
+    while (spent := time.perf_counter() - start) < seconds:
+        times = [0, 0, 0]
+        for version in order.sample(range(3), 3):
+            times[version] = nanoseconds(versions[version], repeats)
+        rounds.append(times)
+    if len(rounds) == 1:
+        enough = math.ceil(1.5 * BLOCKS * spent)
+        raise ValueError(
+            f"seconds={BLOCKS * seconds:g} are too few, because {BLOCKS} blocks of two rounds need "
+            f"more: give seconds={enough}"
+        )
+    return log_ratios(np.array(rounds), varies)
+
+
+def nanoseconds(work: Work, repeats: int) -> int:
+    """The time of so many calls, at least 1."""
+    start = time.perf_counter_ns()
+    for _ in range(repeats):
+        work()
+    return max(1, time.perf_counter_ns() - start)
+
+
+def log_ratios(rounds: np.ndarray, varies: bool) -> list[float]:
+    """From the times of a block, a row for each round: old, new, old again."""
+    if varies:
+        typical = np.median(rounds, axis=0, keepdims=True)
+    else:
+        parts = np.array_split(rounds, max(len(rounds) // ROUNDS, 1))
+        typical = np.array([part.min(axis=0) for part in parts])
+    return np.median(np.log(typical[:, 1:] / typical[:, :1]), axis=0).tolist()
+
+
+def measure_in_process(old: str, new: str, seconds: float, varies: bool) -> list[float]:
+    """``measure_block`` in a new process, which is started in the current folder."""
+    command = ["python", "-m", "helpers.compare", old, new, f"--block={seconds}"]
+    torch = sys.modules.get("torch")
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())} if torch else {}
+    try:
+        child = terminal.run(command + ["--varies"] * varies, timeout=seconds + 110, **threads)
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.splitlines()[-1]
+        raise ValueError(f"{old!r} and {new!r} could not be compared: {reason}") from error
+    return json.loads(child.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="compare", description="Which version is faster?")
+    parser.add_argument("old", help="a function without arguments, as module:function")
+    parser.add_argument("new", help="the same")
+    parser.add_argument("--seconds", type=float, default=1.5, help="time for measuring, in all")
+    parser.add_argument("--varies", action="store_true", help="the work varies from call to call")
+    parser.add_argument("--block", type=float, help="measure one block of so many seconds")
+    options = parser.parse_args()
+    if options.block:
+        works = [pkgutil.resolve_name(name) for name in (options.old, options.new)]
+        print(json.dumps(measure_block(*works, options.block, options.varies)))
+        return
+    try:
+        print(compare(options.old, options.new, options.seconds, options.varies))
+    except ValueError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

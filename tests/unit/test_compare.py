@@ -1,0 +1,139 @@
+import math
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from helpers import compare as comparing
+from helpers.compare import BLOCKS, Comparison, compare, conclude, log_ratios
+
+RECORDINGS = Path(__file__).parents[2] / "assets" / "recordings"
+VERSIONS = """
+import os
+
+def short():
+    sum(range(300))
+
+def long():
+    print("printed by the work")
+    sum(range(3000))
+
+def fails():
+    raise ZeroDivisionError(os.environ["OMP_NUM_THREADS"] + " threads")
+"""
+
+
+@pytest.mark.parametrize("load", ["", "_crowded"])
+def test_the_recorded_copies_do_not_differ_and_the_recorded_three_percent_are_found(
+    load: str,
+) -> None:
+    table = pd.read_csv(RECORDINGS / f"timing_pairs{load}.csv.gz").query("how == 'ready'")
+    logarithms = {}
+    for name, pairs in table.groupby("series"):
+        processes = pairs[["old_ns", "new_ns"]].to_numpy().reshape(24, -1, 2)
+        logarithms[name] = np.array([log_ratios(rounds, varies=False) for rounds in processes])
+    null = logarithms["itself"]
+    logarithms["more"] = -logarithms["less"]
+    rng = np.random.default_rng(0)
+    drawn = [rng.choice(24, BLOCKS, replace=False) for _ in range(100)]
+    verdicts = {
+        name: [conclude(np.hstack([values, null])[five]).verdict.split()[-1] for five in drawn]
+        for name, values in logarithms.items()
+    }
+    assert verdicts["copy"] == verdicts["renamed"] == ["found"] * 100  # "no difference … found"
+    for name, word in {"less": "faster", "more": "slower"}.items():
+        assert verdicts[name].count(word) >= (50 if load else 90)
+        assert set(verdicts[name]) <= {word, "found"}
+
+
+def test_an_interval_and_a_verdict_by_hand() -> None:
+    ratios, nulls = [0.11, 0.09, 0.10, 0.12, 0.08], [0.0] * BLOCKS
+    slower = conclude(list(zip(ratios, nulls, strict=True)))
+    margin = 2.776 * math.sqrt(0.00025) / math.sqrt(5)  # the variance of the ratios by hand
+    assert slower.ratio == pytest.approx(math.exp(0.1))
+    assert slower.interval == pytest.approx((math.exp(0.1 - margin), math.exp(0.1 + margin)))
+    assert slower.null == (1, 1)
+    assert slower.smallest == pytest.approx(1.01 * math.exp(margin) - 1)
+    assert slower.verdict == "~10.5 % slower"
+    faster = conclude([[-ratio, 0] for ratio in ratios])
+    assert str(faster) == (
+        "~9.52 % faster (~0.905× the time of old, 95 % interval ~0.887× to ~0.923×; "
+        "old against old ~1.00× to ~1.00×)"
+    )
+    biased = conclude([[ratio, 0.1] for ratio in ratios])  # old against itself shows as much
+    assert biased.verdict == "no difference larger than ~12.7 % found"
+    assert conclude([[0.009, 0]] * BLOCKS).verdict == "no difference larger than ~1.00 % found"
+
+
+def test_minima_ignore_the_noise_of_others_and_medians_measure_work_that_varies() -> None:
+    old = np.tile([100, 130, 160], 100)
+    rounds = np.column_stack([old, 2 * old, old])
+    rounds[::7, 1:] += 500  # a neighbour
+    rounds[:2] = 1  # and one lucky moment
+    assert log_ratios(rounds, varies=False) == pytest.approx([math.log(2), 0])
+    varied = np.column_stack([old, np.where(old == 100, 100, 2 * old), old])
+    assert log_ratios(varied, varies=False) == [0, 0]
+    assert log_ratios(varied, varies=True) == pytest.approx([math.log(2), 0])
+
+
+def test_every_order_is_drawn_and_first_calls_are_not_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls, rounds = [], []
+    monkeypatch.setattr(comparing, "SAMPLE_NS", 0)
+    monkeypatch.setattr(comparing, "log_ratios", lambda times, varies: rounds.append(times))
+    comparing.measure_block(lambda: calls.append("o"), lambda: calls.append("n"), 0.1, False)
+    measured = "".join(calls[-3 * len(rounds[0]) :])
+    assert calls[:5] == ["o", "n", "o", "o", "n"]
+    orders = [measured[start : start + 3] for start in range(0, len(measured), 3)]
+    for order in ("noo", "ono", "oon"):
+        assert orders.count(order) > len(orders) / 6
+
+
+def test_live_a_factor_is_found_and_two_copies_give_a_whole_result() -> None:
+    slower = compare(lambda: sum(range(300)), lambda: sum(range(3000)), seconds=1)
+    assert slower.verdict.endswith("slower")
+    assert slower.ratio > 3
+    state = random.getstate()
+    copies = compare(lambda: sum(range(300)), lambda: sum(range(300)), seconds=1, varies=True)
+    assert isinstance(copies, Comparison)
+    assert copies.interval[0] <= copies.ratio <= copies.interval[1]
+    assert copies.null[0] <= copies.null[1]
+    assert copies.smallest >= 0.01
+    assert random.getstate() == state
+
+
+def test_names_are_measured_in_processes_and_what_is_wrong_ends_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "versions.py").write_text(VERSIONS)
+    monkeypatch.chdir(tmp_path)
+    assert compare("versions:short", "versions:long", seconds=1).ratio > 3
+    torch.set_num_threads(1)
+    with pytest.raises(ValueError, match=r"could not be compared: ZeroDivisionError: 1 threads$"):
+        compare("versions:short", "versions:fails")
+    for name, reason in {
+        "versions:nothing": "AttributeError: module 'versions' has no attribute 'nothing'",
+        "nowhere:short": "ModuleNotFoundError: No module named 'nowhere'",
+    }.items():
+        command = [sys.executable, "-m", "helpers.compare", name, "versions:short"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        expected = f"{name!r} and 'versions:short' could not be compared: {reason}\n"
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
+
+
+def test_wrong_arguments_and_too_little_time_end_in_one_sentence() -> None:
+    with pytest.raises(TypeError, match=r"'module:function', but 'a:b' and <built-in .*> came"):
+        compare("a:b", len)
+    with pytest.raises(ValueError, match="seconds must be a number, finite and positive, but 0"):
+        compare(time.sleep, time.sleep, seconds=0)
+    with pytest.raises(ZeroDivisionError):
+        compare(lambda: 1 / 0, lambda: None)
+    with pytest.raises(ValueError, match=r"^seconds=0.1 are too few, .* give seconds=\d"):
+        compare(lambda: time.sleep(0.05), lambda: time.sleep(0.05), seconds=0.1)
