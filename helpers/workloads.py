@@ -39,8 +39,8 @@ def photograph(height: int = 64, width: int = 64) -> Tensor:
 def conv2d_loops(image: Tensor, kernel: Tensor) -> Tensor:
     """The definition, term by term, in plain Python over nested lists of floats.
 
-    Lists, because indexing a tensor element by element is some fifty times slower again: that
-    would be the price of the indexing, not of the loops.
+    Lists, because indexing a tensor element by element is some fifty times slower again, and then
+    the indexing would be measured instead of the loops.
     """
     c_in, height, width, c_out, k = _checked_shapes(image, kernel)
     pixels, weights, reach = image.tolist(), kernel.tolist(), k // 2

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import readers
+from helpers.traces import chrome_trace
 from tools import notebooks
 
 LESSON = notebooks.NOTEBOOKS / "06_gpu_timeline.ipynb"
@@ -78,7 +78,7 @@ def test_a_step_counts_once(tmp_path: Path) -> None:
     events = [mark | {"cat": cat} for cat in ("user_annotation", "gpu_user_annotation", "kernel")]
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}))
     (cell,) = [cell for cell in notebooks.read(LESSON).cells if cell.id == "setup-read"]
-    lesson = {"readers": readers}
+    lesson = {"chrome_trace": chrome_trace}
     exec(cell.source.split("names =")[0], lesson)
     rows, *_ = lesson["read"](tmp_path / "trace.json")
     assert sorted(rows.cat) == ["kernel", "user_annotation"]
