@@ -19,11 +19,9 @@ def course(tmp_path: Path) -> Path:
     for name in ("conftest.py", "pyproject.toml", "tools/__init__.py", "tools/notebooks.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(notebooks.ROOT / name, tmp_path / name)
-    engine = ("__init__.py", "engine.py", "claims.py", notebooks.SANITIZE.name)
     for room in ("unit", "lessons", "tools"):
         (tmp_path / "tests" / room).mkdir(parents=True)
-    for name in engine:
-        shutil.copy(notebooks.SANITIZE.parent / name, tmp_path / "tests" / "lessons" / name)
+    shutil.copy(notebooks.SANITIZE, tmp_path / "tests" / "lessons")
     (tmp_path / "tests" / "__init__.py").touch()
     (tmp_path / "tests" / "unit" / "test_one.py").write_text("def test_one():\n    assert True\n")
     write_notebook(tmp_path / "notebooks" / "good.ipynb", {"print(1 + 1)": "2\n"})

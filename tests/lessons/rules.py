@@ -8,6 +8,7 @@ import html
 import inspect
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -40,16 +41,10 @@ LESSONS = {
 LOOPHOLES = re.compile(r"#\s*(PYTEST_VALIDATE_|NBVAL_)|nbval-(skip|raises)|raises-exception")
 
 
-def every_code_cell_was_run(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """nbval never compares a cell without an execution count."""
-    for cell in _code(notebook):
-        if cell.execution_count is None:
-            yield f"{cell.id}: never run; make refresh"
-
-
 def execution_counts_run_from_1(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """nbval never compares a cell without an execution count."""
     counts = [cell.execution_count for cell in _code(notebook)]
-    if None not in counts and counts != list(range(1, len(counts) + 1)):
+    if counts != list(range(1, len(counts) + 1)):
         yield f"the execution counts are {counts}, not 1 to {len(counts)}; make refresh"
 
 
@@ -237,54 +232,51 @@ def claims_can_fail(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Each part of a condition compares something that a cell above the check has measured."""
     measured: set[str] = set()
     for cell in _code(notebook):
-        tree = _parsed(cell)
-        bindings = _bindings(tree)
-        if not _claims(tree):
-            measured |= {name for name, value in bindings if not isinstance(value, ast.Constant)}
-        for call in _claims(tree):
-            for part in _parts(call.args[1], dict(bindings)):
-                if complaint := _vacuous(part, bindings, measured):
+        bound = _bindings(_parsed(cell))
+        for call in (claims := _claims(_parsed(cell))):
+            for part in _parts(call.args[1], bound):
+                if complaint := _vacuous(part, bound, measured):
                     yield f"{cell.id}: {ast.unparse(part)!r} {complaint}"
+        if not claims:
+            measured |= {name for name, where in bound.items() if not all(map(_is_literal, where))}
 
 
-def _bindings(tree: ast.AST) -> list[tuple[str, ast.AST]]:
-    """(name, what it was bound to) of every name that a cell binds, but for imports and functions.
-
-    What a loop, a ``with`` or an unpacking binds is given the statement around it as its value, and
-    so is a list or a dictionary into which a value is written.
-    """
-    found: list[tuple[str, ast.AST]] = []
+def _bindings(tree: ast.AST) -> dict[str, list[ast.AST]]:
+    """The statements that bind each name, or write into what it names; no imports or functions."""
+    found: dict[str, list[ast.AST]] = {}
     for statement in ast.walk(tree):
         if isinstance(statement, ast.Assign | ast.AugAssign | ast.NamedExpr | ast.For | ast.With):
             for node in ast.walk(statement):
                 if isinstance(getattr(node, "ctx", None), ast.Store):
-                    names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
-                    alone = isinstance(statement, ast.Assign) and node in statement.targets
-                    whole = statement.value if alone and isinstance(node, ast.Name) else statement
-                    found += [(name, whole) for name in names[:1]]
+                    name = next(
+                        (part.id for part in ast.walk(node) if isinstance(part, ast.Name)), ""
+                    )
+                    found.setdefault(name, []).append(statement)
     return found
 
 
-def _parts(condition: ast.AST, bindings: dict[str, ast.AST]) -> Iterator[ast.AST]:
-    """What ``and``, ``or`` and ``if`` join in a condition, and behind a name of the check."""
-    if isinstance(condition, ast.Name) and isinstance(bindings.get(condition.id), ast.expr):
-        yield from _parts(bindings[condition.id], {})
+def _is_literal(statement: ast.AST) -> bool:
+    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+
+
+def _parts(condition: ast.AST, bound: dict[str, list[ast.AST]]) -> Iterator[ast.AST]:
+    """What ``and``, ``or`` and ``if`` join in a condition, also where the check has named it."""
+    if isinstance(condition, ast.Name) and condition.id in bound:
+        yield from _parts(getattr(bound[condition.id][-1], "value", condition), {})
     elif isinstance(condition, ast.BoolOp):
-        for value in condition.values:
-            yield from _parts(value, bindings)
+        yield from chain(*(_parts(value, bound) for value in condition.values))
     elif isinstance(condition, ast.IfExp):
-        yield from _parts(condition.body, bindings)
-        yield from _parts(condition.orelse, bindings)
+        yield from chain(_parts(condition.body, bound), _parts(condition.orelse, bound))
     else:
         yield condition
 
 
-def _vacuous(part: ast.AST, bindings: list[tuple[str, ast.AST]], measured: set[str]) -> str:
+def _vacuous(part: ast.AST, bound: dict[str, list[ast.AST]], measured: set[str]) -> str:
     """Why ``part`` of a condition cannot fail, or nothing."""
     names, seen = _names(part), set()
     while names - seen:
-        seen |= names
-        names |= {name for key, value in bindings if key in names for name in _names(value)}
+        seen = set(names)
+        names |= set().union(*(_names(where) for name in seen for where in bound.get(name, [])))
     if not names & measured:
         return "rests on nothing that a cell above measured"
     if not isinstance(part, ast.Compare | ast.Call | ast.UnaryOp):

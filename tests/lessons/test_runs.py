@@ -1,0 +1,55 @@
+"""Each cell runs once, and with ``--everything`` twice in the same kernel, each run compared."""
+
+import re
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.conftest import write_notebook
+
+COUNT = "with open('runs', 'a') as file:\n    file.write('x')"
+
+
+def failed(done: CompletedProcess) -> list[str]:
+    lines = done.stdout.splitlines()
+    return [line.split(" - ")[0].split()[1] for line in lines if line.startswith("FAILED")]
+
+
+def test_a_plain_run_executes_each_cell_once_and_compares_it(course, run_pytest) -> None:
+    slow = "import time\ntime.sleep(1)"  # files that take less are not listed
+    path = course / "notebooks" / "count.ipynb"
+    write_notebook(path, {COUNT: "", slow: "", "print(1 + 1)": "3\n"})
+    done = run_pytest()
+    assert done.returncode == 1
+    assert (course / "notebooks" / "runs").read_text() == "x"
+    assert re.search(r"\d s  notebooks/count.ipynb", done.stdout)
+    assert failed(done) == ["notebooks/count.ipynb::Cell"], done.stdout
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_what_nobody_runs_fails_the_run(workers, course, run_pytest) -> None:
+    write_notebook(course / "notebooks" / "empty.ipynb", {})
+    (course / "tests" / "unit" / "test_nothing.py").write_text("def check_one():\n    pass\n")
+    done = run_pytest(*workers)
+    assert done.returncode != 0
+    names = "notebooks/empty.ipynb, tests/unit/test_nothing.py"
+    assert f"nothing was collected from {names}" in done.stderr + done.stdout
+
+
+@pytest.mark.everything
+def test_everything_runs_a_notebook_twice_and_compares_both_runs(course, run_pytest) -> None:
+    folder = course / "notebooks"
+    write_notebook(folder / "count.ipynb", {COUNT: ""})
+    ask, know = "print('late' in globals())", "late = True"
+    write_notebook(folder / "second.ipynb", {ask: "False\n", know: ""})
+    clock = {"import time; print(time.time())": "7\n"}
+    write_notebook(folder / "ignored.ipynb", clock, ["nbval-ignore-output"])
+    marked = "import pytest\n@pytest.mark.everything\ndef test_marked():\n    assert False\n"
+    (course / "tests" / "unit" / "test_marked.py").write_text(marked)
+    assert run_pytest("tests").returncode == 0
+    done = run_pytest("--everything")
+    assert (folder / "runs").read_text() == "xx"
+    assert sorted(failed(done)) == [
+        "notebooks/second.ipynb::Cell",
+        "tests/unit/test_marked.py::test_marked",
+    ]
