@@ -1,5 +1,4 @@
 import platform
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -40,20 +39,8 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[Recorder]:
     return workloads
 
 
-def test_describe_has_the_same_rows_everywhere() -> None:
+def test_nothing_that_describe_says_is_empty() -> None:
     about = machine.describe()
-    assert list(about) == [
-        "processor",
-        "system",
-        "physical cores",
-        "logical cores",
-        "memory",
-        "Python",
-        "torch",
-        "torch threads",
-        "vector instructions",
-        "GPU",
-    ]
     assert all(about.values())
 
 
@@ -74,8 +61,6 @@ def test_a_ceiling_counts_the_work_that_was_timed(timed: list[Recorder]) -> None
     assert rates.convolution == convolution.flop / 0.5
     assert rates.copy == sum(tensor.nbytes for tensor in copy.inputs) / 0.5
     assert all(tensor.nbytes > 1e8 for tensor in copy.inputs)  # 64 MB fit the caches of a server
-    layout = {"memory_format": torch.channels_last}
-    assert all(tensor.is_contiguous(**layout) for tensor in convolution.inputs[:2])
 
 
 def test_the_threads_are_restored_even_after_an_error(
@@ -128,22 +113,10 @@ def test_an_unknown_clock_is_none(reported: object, monkeypatch: pytest.MonkeyPa
     assert machine.clock() is machine.peak() is None
 
 
-@pytest.mark.parametrize(
-    ("system", "about", "name", "expected"),
-    [
-        ("Linux", "flags : fpu\nmodel name\t: AMD EPYC: 1 \nmodel name : b", "x86", "AMD EPYC: 1"),
-        ("Linux", "Features : fp\n", "x86", "x86"),
-        ("Linux", OSError(), "", "aarch64"),
-        ("Darwin", "", "arm", "Apple M4"),
-        ("Windows", "model name : b", "Intel64 Family 6", "Intel64 Family 6"),
-    ],
-)
-def test_the_processor_by_system(
-    system: str, about: object, name: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(platform, "processor", lambda: name)
+def test_a_processor_without_a_name_is_called_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "processor", lambda: "")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    monkeypatch.setattr(Path, "read_text", Mock(side_effect=[about]))
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(stdout="Apple M4\n"))
-    assert machine._processor() == expected
+    for about in ("Features : fp\n", OSError()):  # no name, and nothing to read
+        monkeypatch.setattr(Path, "read_text", Mock(side_effect=[about]))
+        monkeypatch.setattr(platform, "system", lambda: "Linux")
+        assert machine._processor() == "aarch64"

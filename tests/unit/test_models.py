@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -82,18 +84,14 @@ def test_a_vit_is_the_published_formula() -> None:
         assert torch.allclose(model(images), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("build", "shape", "message"),
-    [
-        (models.ResNet50, (3, 224, 224), r"images must be \(N, 3, H, W\), but \(3, 224, 224\)"),
-        (models.ResNet50, (1, 1, 9, 9), r"images must be \(N, 3, H, W\), but \(1, 1, 9, 9\) came"),
-        (models.ViT_B_16, (1, 3, 224, 32), r"\(N, 3, 224, 224\), but \(1, 3, 224, 32\) came"),
-    ],
-)
-def test_wrong_images_are_refused(build: type[nn.Module], shape: tuple, message: str) -> None:
-    model, images = on_meta(build, *shape)
-    with pytest.raises(ValueError, match=message):
-        model(images)
+def test_wrong_images_are_refused() -> None:
+    for build, expected, shape in (
+        (models.ResNet50, "(N, 3, H, W)", (1, 1, 9, 9)),
+        (models.ViT_B_16, "(N, 3, 224, 224)", (1, 3, 224, 32)),
+    ):
+        model, images = on_meta(build, *shape)
+        with pytest.raises(ValueError, match=re.escape(f"must be {expected}, but {shape} came")):
+            model(images)
 
 
 def test_macs_by_hand() -> None:

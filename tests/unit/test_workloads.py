@@ -96,6 +96,7 @@ def test_small_cnn_learns_the_synthetic_data() -> None:
         optimizer.zero_grad()
         F.cross_entropy(model(images[batch]), labels[batch]).backward()
         optimizer.step()
+    assert torch.equal(workloads.synthetic_cifar(640, seed=1)[0], images)  # the same each time
     accuracy = (model.eval()(unseen).argmax(1) == truth).float().mean().item()
     assert accuracy > 0.5  # chance is 0.1
 
@@ -109,23 +110,3 @@ def test_small_cnn_is_what_it_says() -> None:
     assert torch.equal(model(images), nn.Sequential(*layers, nn.Flatten(), m.linear)(images))
     with pytest.raises(ValueError, match=r"be \(N, 3, 32, 32\), but \(1, 3, 32, 31\) came"):
         model(torch.zeros(1, 3, 32, 31))
-
-
-def test_an_image_is_its_class_s_smooth_pattern_shifted_under_twice_the_noise() -> None:
-    patterns = {}
-    for seed in (0, 1):
-        images, labels = workloads.synthetic_cifar(300, seed)
-        assert (images.shape, images.dtype) == ((300, 3, 32, 32), torch.float32)
-        generator = torch.Generator().manual_seed(seed)
-        assert torch.equal(labels, torch.randint(10, (300,), generator=generator))
-        shifts = torch.randint(-3, 4, (300, 2), generator=generator).tolist()
-        clean = images - 2 * torch.randn(images.shape, generator=generator)
-        for image, label, (down, right) in zip(clean, labels.tolist(), shifts, strict=True):
-            pattern = image.roll((-down, -right), (1, 2))
-            assert torch.allclose(pattern, patterns.setdefault(label, pattern), atol=1e-5)
-    for pattern in patterns.values():
-        assert pattern.diff(dim=1).abs().mean() < pattern.std() / 3 < 0.4  # of noise 1.1
-        for sides in (pattern, pattern.mT):  # drawn from 4 × 4 numbers a channel
-            assert torch.linalg.matrix_rank(torch.cat([*sides], 1), rtol=1e-3) == 4
-    flat = torch.stack([*patterns.values()]).flatten(1)
-    assert torch.corrcoef(flat).fill_diagonal_(0).abs().max() < 0.7  # no two alike
