@@ -7,6 +7,7 @@ long, or if you interrupt the cell, the program ends together with everything th
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,11 +69,12 @@ def started(
     words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
     if words[:1] == ["python"]:
         words[0] = sys.executable
+    environment = _environment(variables)
+    # Windows would search the PATH of this process.
+    words[0] = shutil.which(words[0], path=environment["PATH"]) or words[0]
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
     options |= {"encoding": "utf-8", "errors": "replace", "start_new_session": True}
-    with subprocess.Popen(
-        words, cwd=folder, env=_environment(variables), stderr=stderr, **options
-    ) as child:
+    with subprocess.Popen(words, cwd=folder, env=environment, stderr=stderr, **options) as child:
         try:
             yield child
         except BaseException:

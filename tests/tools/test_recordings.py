@@ -77,7 +77,7 @@ def test_it_says_where_it_comes_from(path: Path) -> None:
     about = provenance(path)
     assert all(about.values())
     assert "device" in about
-    assert (RECORDINGS / "make" / Path(about["recorder"]).name).exists()
+    assert (notebooks.ROOT / about["recorder"]).exists()
     if "source" in about:  # recorded by others
         assert re.fullmatch(r"https://github.com/[\w-]+/[\w-]+ @ [0-9a-f]{40}", about["source"])
         assert (path.parent / about["licence text"]).stat().st_size > 1000
