@@ -70,6 +70,9 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
         cell.metadata = nbformat.from_dict(kept)
         if cell.cell_type == "code":
             cell.outputs = coalesce_streams(cell.outputs)
+            for output in cell.outputs:
+                if output.output_type == "execute_result":
+                    output.execution_count = cell.execution_count
     return clean
 
 

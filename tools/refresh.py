@@ -53,7 +53,7 @@ def refresh(path: Path) -> int:
             new.outputs = old.outputs
         else:
             changed += 1
-    text = notebooks.as_text(fresh)
+    text = notebooks.as_text(notebooks.canonical(fresh))
     if text != path.read_text(encoding="utf-8"):
         path.write_text(text, encoding="utf-8", newline="\n")
     return changed

@@ -217,6 +217,8 @@ def checks_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
         if len({bool(_claims(tree)), hidden, _is_folded(cell)}) > 1:
             yield f"{cell.id}: source_hidden and the tag {FOLDED} belong to cells with a claim"
         if _claims(tree):
+            if not cell.source.startswith("# Check\n"):
+                yield f"{cell.id}: begin with # Check: JupyterLab shows a folded cell's first line"
             for statement in filter(_does_more_than_assert, tree.body):
                 yield f"{cell.id}: measure in a cell above: {ast.unparse(statement)[:60]}"
 

@@ -22,7 +22,7 @@ def test_rule(rule: Callable, path: Path) -> None:
 
 
 CHECKS = {"jupyter": {"source_hidden": True}, "tags": [rules.FOLDED]}
-CHECK = 'claim("one and one make two", total == 2, total=total)'
+CHECK = '# Check\nclaim("one and one make two", total == 2, total=total)'
 
 
 def good() -> NotebookNode:
@@ -95,7 +95,9 @@ def writes(text: str, cell: int = 1) -> Callable[[NotebookNode], None]:
 
 
 def asserts(condition: str) -> Callable[[NotebookNode], None]:
-    source = f'expected = 2\nknown = expected == 2\nclaim("so it is", {condition}, total=total)'
+    source = (
+        f'# Check\nexpected = 2\nknown = expected == 2\nclaim("so it is", {condition}, total=total)'
+    )
     return named(condition, lambda notebook: notebook.cells[3].update(source=source))
 
 
@@ -194,6 +196,7 @@ BREAKS = {
         marks(2, **CHECKS),
         writes("\n" + CHECK, cell=2),
         writes("\nprint(total)", cell=3),
+        replaces("# Check\n", "", cell=3),
     ],
     rules.claims_can_fail: [
         asserts(condition)
