@@ -49,7 +49,9 @@ class Comparison:
         return f"{self.verdict} ({measured}; each against itself {null_low} to {null_high})"
 
 
-def compare(old: Work | str, new: Work | str, seconds: float = 1.5, varies: bool = False):
+def compare(
+    old: Work | str, new: Work | str, seconds: float = 1.5, varies: bool = False
+) -> Comparison:
     """Time old and new in turn, and return a ``Comparison``.
 
     Two functions without arguments are measured in five blocks in this process; two names such as
