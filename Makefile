@@ -51,7 +51,7 @@ site: $(READY) $(MAKERS)
 	@$(BIN)/python -m tools.site
 
 grade: $(READY) $(GRADERS)
-	@$(BIN)/python -m tools.grade "$(SUBMISSIONS)" $(OPTIONS)
+	@$(BIN)/python -m grading "$(SUBMISSIONS)" $(OPTIONS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

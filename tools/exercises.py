@@ -30,9 +30,9 @@ from unittest.mock import patch
 import nbformat
 from nbformat import NotebookNode
 
+from grading.values import pack, unpack
 from helpers import exercises
 from tools import notebooks
-from tools.values import pack, unpack
 
 SOLUTIONS = notebooks.NOTEBOOKS / "solutions"
 EXERCISES = notebooks.NOTEBOOKS / "exercises"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from grading import values
 from helpers import exercises
 from helpers.exercises import Device, Work, draw, expect, faster, one_of
-from tools import values
 
 
 def test_a_draw_is_the_same_on_every_computer() -> None:
@@ -251,6 +251,9 @@ def test_arrays_and_numpy_s_numbers_are_data_too() -> None:
     back = values.unpack(values.pack(np.arange(3.0)))
     assert torch.equal(back, torch.arange(3.0, dtype=torch.float64))
     assert values.pack(np.float32(2)) == 2.0
+    assert values.pack(np.bool_(True)) is True
+    assert values.unpack(values.pack({np.int64(1): 2})) == {1: 2}
+    assert values.unpack(values.pack(np.arange(3)[::-1])).tolist() == [2, 1, 0]
     assert values.unpack(values.pack((1, 2))) == [1, 2]
     assert values.unpack(values.pack(torch.ones(2, dtype=torch.bfloat16))).dtype == torch.float32
 
@@ -264,6 +267,7 @@ def test_arrays_and_numpy_s_numbers_are_data_too() -> None:
         (torch.zeros(2, dtype=torch.complex64), "a tensor of complex64 came"),
         ("x" * 17_000_000, "a string of 17,000,000 characters"),
         (object(), "a object came"),
+        (np.array(["a"]), "an array of <U1 came; expected numbers"),
     ],
     ids=lambda value: str(value)[:20],
 )

@@ -10,20 +10,23 @@ import torch
 
 from helpers import exercises
 
-MOST = 16_000_000  # the bytes of one tensor, or the characters of one string
+MOST = 16_000_000  # bytes of one tensor, or characters of one string
 DTYPES = {
     str(kind).removeprefix("torch."): kind
     for kind in (
         *(torch.float16, torch.float32, torch.float64, torch.bool),
-        *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+        *(torch.int8, torch.int16, torch.int32, torch.int64),
+        *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
     )
 }
 
 
 def pack(value: object) -> object:
-    """``value`` as what JSON can say; a ValueError says what cannot be."""
+    """``value`` as JSON can hold it; a ValueError says what cannot be sent."""
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, str):
         if len(value) > MOST:
             raise ValueError(f"a string of {len(value):,} characters came; at most {MOST:,} can")
@@ -40,7 +43,7 @@ def pack(value: object) -> object:
     if isinstance(value, list | tuple):
         return [pack(part) for part in value]
     if isinstance(value, dict):
-        if not all(isinstance(key, str | int) for key in value):
+        if not all(isinstance(key, str | Integral) for key in value):
             raise ValueError("a dictionary came whose keys are neither strings nor whole numbers")
         return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
     if is_dataclass(value) and vars(exercises).get(type(value).__name__) is type(value):
@@ -74,7 +77,12 @@ def unpack(value: object) -> object:
 
 
 def _packed_tensor(value: torch.Tensor | np.ndarray) -> object:
-    tensor = value if isinstance(value, torch.Tensor) else torch.from_numpy(value)
+    try:
+        # A copy in C's order, because torch takes neither negative strides nor locked memory.
+        is_tensor = isinstance(value, torch.Tensor)
+        tensor = value if is_tensor else torch.from_numpy(np.array(value, order="C"))
+    except TypeError:
+        raise ValueError(f"an array of {value.dtype} came; expected numbers") from None
     tensor = tensor.detach().cpu().contiguous()
     tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
     dtype, size = str(tensor.dtype).removeprefix("torch."), tensor.numel() * tensor.element_size()

@@ -1,0 +1,153 @@
+"""``make grade SUBMISSIONS=folder`` grades a class's exercises, each submission in a sandbox.
+
+    python -m grading SUBMISSIONS [--lesson 03] [--due 2026-12-01] [--out grades]
+    python -m grading SUBMISSIONS --shard 1/4 --out part1      (about a quarter of the class)
+    python -m grading --merge part1 part2 part3 part4 --out grades
+
+Submissions are ``folder/STUDENT/NN_name.ipynb``. A second call grades only what is new or changed.
+The data flows one way through the modules: ``submissions`` finds and reads files, ``answers`` reads
+notebooks, ``kernel`` runs them in a ``sandbox``, ``score`` gives points, ``results`` stores them,
+and ``tables`` and ``feedback`` show them.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from tools import exercises, notebooks
+
+try:
+    from grading import results, sandbox, submissions, tables, workers
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"Grading needs {error.name}, which is not here. It needs Linux, Python 3.11 to 3.13, and "
+        "what make grade installs: pip install -r requirements-grade.txt -c constraints.txt"
+    )
+
+NOTHING = "{} holds no exercises of a student: expected FOLDER/STUDENT/NN_name.ipynb"
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    out = options.out.resolve()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return merge(options.merge, out) if options.merge else grade(options, out)
+    except KeyboardInterrupt:
+        print("stopped; the next call goes on from here", file=sys.stderr)
+        return 130
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def grade(options: argparse.Namespace, out: Path) -> int:
+    limits = sandbox.Limits(
+        cell=options.cell_seconds,
+        submission=options.seconds,
+        memory=options.memory,
+        sandbox=not options.no_sandbox,
+        see=tuple(options.see),
+        hide=tuple(str(path.resolve()) for path in (options.folder, out, options.sets)),
+    )
+    if problem := sandbox.problem(limits):
+        raise ValueError(problem)
+    if options.due:
+        print(f"late is what came after {options.due:%Y-%m-%d %H:%M:%S %Z} (UTC{options.due:%z})")
+    handed_in = submissions.find_submissions(
+        options.folder, sets_in(options.sets), options.lesson, options.due, options.shard
+    )
+    if not handed_in:
+        raise ValueError(NOTHING.format(options.folder))
+    points: dict[tuple[str, str], float] = {}
+    for assignment in {item.lesson: item.assignment for item in handed_in}.values():
+        points |= assignment.points
+    marks = tables.read_marks(out, points)
+    with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
+        grader = workers.Grader(out, limits, marks, Path(scratch))
+        complete = workers.grade(handed_in, grader, max(options.jobs, 1))
+    finish(out, [result for item in handed_in if (result := grader.result(item))], marks)
+    return 0 if complete else 130
+
+
+def merge(parts: list[Path], out: Path) -> int:
+    """Put shards together, and marks that were entered since then onto the students' pages."""
+    results.merge(parts, out)
+    tables.merge_by_hand(parts, out)
+    merged = results.load_all(out)
+    points = {(r["lesson"], task): row["of"] for r in merged for task, row in r["rows"].items()}
+    marks = tables.read_marks(out, points)
+    for result in merged:
+        new = marks.get((result["student"], result["lesson"]), {})
+        if new != result["marks"]:
+            notebook = notebooks.read(results.graded_notebook(out, result))
+            results.store(out, result | {"marks": new}, notebook)
+    finish(out, results.load_all(out), marks)
+    return 0
+
+
+def finish(out: Path, graded: list[dict], marks: tables.Marks) -> None:
+    """Write the tables, and say what they hold."""
+    pairs = tables.write(out, graded)
+    known = {(r["student"], r["lesson"]): r["rows"] for r in results.load_all(out)}
+    for key, tasks in marks.items():
+        for task in tasks.keys() - known.get(key, {}).keys():
+            name = tables.one_line(", ".join([*key, task]))
+            print(f"manual.csv: {name} was not graded: no mark was given")
+    late = sum(bool(result["late"]) for result in graded)
+    print(f"{len(graded)} submissions, {late} late, {pairs} pairs alike: {out}/grades.csv")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m grading", allow_abbrev=False)
+    add = parser.add_argument
+    add("folder", nargs="?", default="", help="holds a folder for each student, named by their id")
+    add("--out", type=Path, default=Path("grades"), help="where the tables and pages go")
+    add("--lesson", action="append", default=[], help="only this one, such as 03")
+    add("--due", type=due, help="later is late: 2026-12-01, or '2026-12-01 18:00 Europe/Berlin'")
+    add("--shard", type=shard, default=(1, 1), help="k/n: the k-th of n parts of the class")
+    add("--merge", nargs="+", type=Path, help="the --out folders of shards")
+    add("--no-sandbox", action="store_true", help="only for code that you trust")
+    add("--jobs", type=int, default=os.cpu_count(), help="submissions at the same time")
+    add("--cell-seconds", type=float, default=60, help="a cell's limit")
+    add("--seconds", type=float, default=300, help="a submission's limit")
+    add("--memory", type=float, default=4, help="a submission's limit, in GB")
+    add("--see", action="append", default=[], help="one more folder that kernels may read")
+    add("--sets", type=Path, default=exercises.SOLUTIONS, help="where the sets are")
+    options = parser.parse_args(arguments)
+    for part in options.merge or []:
+        if not part.is_dir():
+            parser.error(f"--merge expects the --out folders of shards, but {part} came")
+    if not options.merge and not (options.folder and Path(options.folder).is_dir()):
+        parser.error(f"SUBMISSIONS must be a folder, but {options.folder or 'nothing'} came")
+    options.folder = Path(options.folder)
+    for name in options.lesson:
+        if not any(submissions.is_named(path, [name]) for path in sets_in(options.sets)):
+            parser.error(f"--lesson must be a set or its number, such as 03, but {name} came")
+    return options
+
+
+def due(text: str) -> datetime:
+    try:
+        return submissions.moment(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def shard(text: str) -> tuple[int, int]:
+    number, _, shards = text.partition("/")
+    if not (number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards)):
+        raise argparse.ArgumentTypeError(f"expected k/n, such as 1/4, but {text} came")
+    return int(number), int(shards)
+
+
+def sets_in(folder: Path) -> list[Path]:
+    paths = folder.resolve().glob("*/*.ipynb")
+    return sorted(path for path in paths if path.stem == path.parent.name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""What runs in a student's kernel for the grader: it runs cells and calls functions, as data.
+
+The student's code can change all of this, but then it changes only its own answers.
+"""
+
+import base64
+import contextlib
+import hashlib
+import io
+import json
+
+import numpy as np
+from IPython import get_ipython
+
+from grading.values import pack, unpack
+
+SHOWN = 4_000  # characters of a cell's output that are stored
+_sealed: dict[int, bytes] = {}  # the arguments of calls that will be timed
+
+
+class Text:
+    """A string that IPython shows as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def run(source: str) -> Text:
+    """Run a cell: {"printed": text, "error": the exception's name and text, or ""}."""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        result = get_ipython().run_cell(source, store_history=True)
+    error = result.error_before_exec or result.error_in_exec
+    error = f"{type(error).__name__}: {error}"[:2000] if error else ""
+    return Text(json.dumps({"printed": output.getvalue()[: SHOWN + 1], "error": error}))
+
+
+def look(names: list[str]) -> Text:
+    """What each name is: {"value": data}, {"function": True}, {"refused": why}, or left out."""
+    namespace, answers = get_ipython().user_ns, {}
+    for name in namespace.keys() & set(names):
+        if callable(namespace[name]):
+            answers[name] = {"function": True}
+            continue
+        try:
+            answers[name] = {"value": pack(namespace[name])}
+        except Exception as error:
+            answers[name] = {"refused": str(error)}
+    return Text(json.dumps(answers))
+
+
+def bring(number: int, sealed: str) -> Text:
+    """Store the sealed arguments of a call that will be timed."""
+    _sealed[number] = base64.b64decode(sealed)
+    return Text("null")
+
+
+def call(name: str, arguments: str) -> Text:
+    try:
+        result = get_ipython().user_ns[name](*unpack(json.loads(arguments)))
+        return Text(json.dumps({"gave": pack(result)}))
+    except BaseException as error:
+        return Text(json.dumps({"raised": type(error).__name__, "why": str(error)[:2000]}))
+
+
+def call_brought(name: str, number: int, key: str) -> Text:
+    """Call with stored arguments: only ``key`` opens them, so no code could read them before."""
+    return call(name, sealed(_sealed.pop(number), key).decode())
+
+
+def sealed(content: bytes, key: str) -> bytes:
+    """``content`` that only ``key`` opens; sealing twice opens it."""
+    stream = hashlib.shake_256(key.encode()).digest(len(content))
+    return (np.frombuffer(content, np.uint8) ^ np.frombuffer(stream, np.uint8)).tobytes()

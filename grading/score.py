@@ -1,0 +1,247 @@
+"""Scoring one submission: answers run in the student's kernel, and the course's checks run here."""
+
+import ast
+import contextlib
+import fcntl
+import hashlib
+import io
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from nbgrader import utils
+
+from grading.answers import Answers, UnreadableNotebook
+from grading.kernel import KernelEnded, StudentFunction, StudentKernel, cut, unpacked
+from grading.sandbox import Limits
+from grading.submissions import Reading, Submission
+from tools import exercises, notebooks
+
+COURSE_SECONDS = 60.0  # the least that the course's own cells get, because they import much
+
+
+class TimingLock:
+    """One lock for all workers: shared by all, but held by one alone while it measures times."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("w")
+        fcntl.flock(self.file, fcntl.LOCK_SH)
+
+    @contextlib.contextmanager
+    def alone(self, kernel: StudentKernel) -> Iterator[None]:
+        start = time.monotonic()
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        kernel.extend(time.monotonic() - start)
+        try:
+            yield
+        finally:
+            fcntl.flock(self.file, fcntl.LOCK_SH)
+
+
+def score(
+    submission: Submission, reading: Reading, limits: Limits, scratch: Path
+) -> tuple[dict, NotebookNode]:
+    """The result of a submission, and its notebook with outputs, as nbgrader would leave it.
+
+    ``scratch`` is a folder that all submissions of a call share.
+    """
+    try:
+        if reading.problem:
+            raise UnreadableNotebook(reading.problem)
+        answers = Answers(submission, reading.content)
+    except UnreadableNotebook as error:
+        return no_points(submission, str(error))
+    seed = hashlib.sha256(submission.assignment.source.read_bytes() + submission.student.encode())
+    for start in (random.seed, np.random.seed, torch.manual_seed):
+        start(int.from_bytes(seed.digest()[:4], "big"))
+    scoring = Scoring(submission, answers, limits, scratch)
+    try:
+        scoring.run()
+    finally:
+        scoring.kernel.end()
+    return result(submission, scoring.notebook, scoring.failures, answers), scoring.notebook
+
+
+class Scoring:
+    """The run of one submission; ``notebook`` is the course's, with the answers and outputs."""
+
+    def __init__(
+        self, submission: Submission, answers: Answers, limits: Limits, scratch: Path
+    ) -> None:
+        self.submission, self.answers, self.limits = submission, answers, limits
+        self.kernel = StudentKernel(scratch, limits)
+        self.lock = TimingLock(scratch / "lock")
+        self.set = exercises.Set(submission.assignment.source)
+        self.notebook = unsolved_copy(self.set)
+        self.failures: dict[str, str] = {}  # check to its sentence
+        self.answer_errors: dict[str, str] = {}  # task to the error of its answer's cell
+        self.ended: dict[str, str] = {}  # task to the reason why its kernel ended
+        self.setup = {"__name__": "__main__", "student": submission.student}
+        self.namespaces: dict[str, dict] = {}  # task to the names that its checks see
+
+    def run(self) -> None:
+        self.run_added("")
+        for cell in self.notebook.cells:
+            if cell.cell_type == "code":
+                task, kind = exercises.parts(cell.id)
+                if kind == "check":
+                    self.check(cell, task)
+                else:
+                    self.run_in_kernel(cell, task, kind)
+            elif utils.is_solution(cell):  # a text, for a person to read
+                cell.source = self.answer(cell)
+            self.run_added(cell.id)
+
+    def run_in_kernel(self, cell: NotebookNode, task: str, kind: str) -> None:
+        """Run a cell in the student's kernel; the course's own also where the checks run."""
+        seconds = max(self.limits.cell, COURSE_SECONDS)
+        if kind == "student":
+            cell.source = f"student = {self.submission.student!r}"
+        elif kind == "answer":
+            seconds = self.limits.cell
+            cell.source = self.answer(cell)
+        else:
+            with contextlib.redirect_stdout(io.StringIO()):
+                namespace = self.setup if kind == "setup" else self.namespace(task)
+                exercises._run(cell.source, namespace)
+        try:
+            printed, error = self.kernel.run(cell.source, seconds)
+        except KernelEnded as end:
+            printed, error = "", str(end)
+            self.ended.setdefault(task, f"{cell.id}: {end}")
+        add_outputs(cell, printed, error)
+        if error and kind == "answer":
+            self.answer_errors[task] = f" (its cell failed: {error})"
+
+    def answer(self, cell: NotebookNode) -> str:
+        return self.answers.by_cell.get(cell.id, self.submission.assignment.released[cell.id])
+
+    def run_added(self, after: str) -> None:
+        """Run the cells that the student added after the cell ``after``."""
+        for source in self.answers.added.get(after, []):
+            try:
+                self.kernel.run(source, self.limits.cell)
+            except KernelEnded as end:
+                task = exercises.parts(after)[0] if "-" in after else ""
+                self.ended.setdefault(task, f"a cell that you added: {end}")
+
+    def namespace(self, task: str) -> dict:
+        return self.namespaces.setdefault(task, dict(self.setup))
+
+    def check(self, cell: NotebookNode, task: str) -> None:
+        timed = "faster(" in cell.source
+        alone = self.lock.alone(self.kernel) if timed else contextlib.nullcontext()
+        seconds = max(self.limits.cell, COURSE_SECONDS)  # for all its calls; each has a limit, too
+        printed = io.StringIO()
+        try:
+            if task in self.ended:
+                raise KernelEnded(self.ended[task])
+            with alone, at_most(seconds), contextlib.redirect_stdout(printed):
+                self.fetch_answers(cell, task)
+                exercises._run(cell.source, self.namespace(task))
+        except KernelEnded as end:
+            self.failures[cell.id] = str(end)
+            self.kernel.end()
+        except Exception as failure:
+            kind = "" if isinstance(failure, AssertionError) else f"{type(failure).__name__}: "
+            self.failures[cell.id] = kind + str(failure)[:2000] + self.answer_errors.get(task, "")
+        add_outputs(cell, cut(printed.getvalue()), self.failures.get(cell.id, ""))
+
+    def fetch_answers(self, check: NotebookNode, task: str) -> None:
+        """Bring what a check uses of the names that the task's answers bind."""
+        bound = exercises.names(self.set.of(task, "answer"))
+        nodes = ast.walk(ast.parse(check.source))
+        wanted = sorted(bound & {node.id for node in nodes if isinstance(node, ast.Name)})
+        namespace, values = self.namespace(task), self.kernel.ask("look", wanted)
+        for name in wanted:
+            match values.get(name) if isinstance(values, dict) else {}:
+                case None:
+                    namespace.pop(name, None)
+                case {"function": True}:
+                    namespace[name] = StudentFunction(self.kernel, name)
+                case {"value": value}:
+                    namespace[name] = unpacked(name, value)
+                case {"refused": str(reason)}:
+                    raise ValueError(f"{name}: {reason}")
+                case _:
+                    raise ValueError(f"{name}: what came back is not data")
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """KernelEnded from what takes longer."""
+
+    def over(*_: object) -> None:
+        raise KernelEnded(f"took more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def unsolved_copy(exercise_set: exercises.Set) -> NotebookNode:
+    """The course's notebook without outputs and without the known wrong answers."""
+    copy = notebooks.canonical(exercise_set.notebook)
+    copy.cells = [cell for cell in copy.cells if "wrong" not in cell.metadata.get("tags", [])]
+    for cell in copy.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return copy
+
+
+def add_outputs(cell: NotebookNode, printed: str, error: str) -> None:
+    if printed:
+        cell.outputs.append(new_output("stream", name="stdout", text=printed))
+    if error:
+        cell.outputs.append(new_output("error", ename="Error", evalue=error, traceback=[error]))
+
+
+def no_points(submission: Submission, reason: str) -> tuple[dict, NotebookNode]:
+    """The result and the notebook of a submission that was not run."""
+    notebook = unsolved_copy(exercises.Set(submission.assignment.source))
+    graded = [cell for cell in notebook.cells if utils.is_grade(cell)]
+    for cell in notebook.cells:
+        if cell.id == "student":
+            cell.source = f"student = {submission.student!r}"
+        elif utils.is_solution(cell):
+            cell.source = submission.assignment.released[cell.id]
+        elif utils.is_grade(cell):
+            add_outputs(cell, "", reason)
+    return result(submission, notebook, {cell.id: reason for cell in graded}), notebook
+
+
+def result(
+    submission: Submission,
+    notebook: NotebookNode,
+    failures: dict[str, str],
+    answers: Answers | None = None,
+) -> dict:
+    """What is stored of a submission besides its notebook."""
+    changed, notes = (answers.changed, answers.notes) if answers else ({}, {})
+    rows: dict[str, dict] = {}
+    for cell in filter(utils.is_grade, notebook.cells):
+        task = exercises.parts(cell.id)[0]
+        row = rows.setdefault(task, {"points": 0.0, "of": 0.0, "reasons": [], "by_hand": False})
+        row["of"] += cell.metadata.nbgrader.points
+        reason = failures.get(cell.id, "")
+        if not reason and utils.is_solution(cell):
+            row["by_hand"] = cell.id in changed
+            reason = "" if row["by_hand"] else "not answered"
+        elif not reason:
+            row["points"] += cell.metadata.nbgrader.points
+        if reason and reason not in row["reasons"]:
+            row["reasons"].append(reason)
+    for task, row in rows.items():
+        row["reasons"] += [*notes.get(task, []), *notes.get("", [])]
+    about = {"student": submission.student, "lesson": submission.lesson, "rows": rows}
+    return {**about, "failures": failures, "answers": changed, "notes": notes}

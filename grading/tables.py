@@ -1,0 +1,158 @@
+"""What the results of a class become: tables, marks by hand, and a page for the class."""
+
+import csv
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from grading import lookalikes
+
+COLUMNS = ["student", "lesson", "task", "points", "of", "reason"]
+BY_HAND = ["student", "lesson", "task", "points", "comment"]
+COMPUTED = tuple("=+-@\t\r'")  # a spreadsheet computes a text that begins so; ' stops it
+
+Marks = dict[tuple[str, str], dict[str, list]]  # (student, lesson) to task to [points, comment]
+
+
+def read_marks(out: Path, points_of: dict[tuple[str, str], float]) -> Marks:
+    """The marks in manual.csv; ``points_of`` maps (lesson, task) to the most points."""
+    marks: Marks = defaultdict(dict)
+    for number, (student, lesson, task, points, comment) in enumerate(read_by_hand(out), 2):
+        if not points.strip():
+            continue
+        most = points_of.get((lesson, task))
+        try:
+            mark = float(points)
+            if not 0 <= mark <= (float("inf") if most is None else most) or mark == float("inf"):
+                raise ValueError
+        except ValueError:
+            wanted = "of 0 or more" if most is None else f"from 0 to {most:g}"
+            raise ValueError(
+                f"{out / 'manual.csv'}, row {number}: points must be a number {wanted}, such as "
+                f"1.5, but {points!r} came: correct it, and call make grade again"
+            ) from None
+        marks[student, lesson][task] = [mark, comment]
+    return dict(marks)
+
+
+def read_by_hand(out: Path) -> list[list[str]]:
+    """The rows of manual.csv below its first; a spreadsheet may have written them."""
+    path = out / "manual.csv"
+    if not path.exists():
+        return []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            head, *rows = [*csv.reader(file)] or [[]]
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{path} is not UTF-8: save it as CSV, in UTF-8, with commas") from None
+    if head[: len(BY_HAND)] != BY_HAND:
+        raise ValueError(
+            f"{path} must begin with {','.join(BY_HAND)}, but {','.join(head) or 'nothing'} came: "
+            "save it as CSV, in UTF-8, with commas"
+        )
+    return [[literal(text) for text in (row + [""] * 5)[:5]] for row in rows]
+
+
+def merge_by_hand(parts: Iterable[Path], out: Path) -> None:
+    """Put the rows of several manual.csv together; a row with points wins."""
+    rows: dict[tuple, list] = {}
+    for part in [out, *parts]:
+        for row in read_by_hand(part):
+            key = tuple(row[:3])
+            if any(row) and (key not in rows or (row[3] and not rows[key][3])):
+                rows[key] = row
+    write_csv(out / "manual.csv", BY_HAND, rows.values())
+
+
+def write(out: Path, results: list[dict]) -> int:
+    """Write all tables; return the number of pairs that look alike."""
+    results = sorted(results, key=lambda result: (result["lesson"], result["student"]))
+    grades = list(grade_rows(results))
+    write_csv(out / "grades.csv", COLUMNS, grades)
+    lessons = sorted({result["lesson"] for result in results})
+    sums: Counter = Counter()
+    for student, lesson, _, points, *_ in grades:
+        sums[student, lesson] += points
+    students = sorted({result["student"] for result in results})
+    totals = [[name, *(round(sums[name, lesson], 2) for lesson in lessons)] for name in students]
+    write_csv(out / "platform.csv", ["student", *lessons], totals)
+    by_hand = {tuple(row[:3]): row for row in read_by_hand(out) if any(row)}
+    for result in results:
+        for task, row in result["rows"].items():
+            if row["by_hand"]:
+                key = result["student"], result["lesson"], task
+                by_hand.setdefault(key, [*key, "", ""])
+    write_csv(out / "manual.csv", BY_HAND, by_hand.values())
+    pairs = list(lookalikes.find_pairs(results))
+    write_csv(out / "alike.csv", ["lesson", "student", "and", "alike"], pairs)
+    (out / "class.md").write_text("\n".join(class_page(results, grades)), encoding="utf-8")
+    return len(pairs)
+
+
+def grade_rows(results: Iterable[dict]) -> Iterator[list]:
+    """The rows of grades.csv; a mark by hand takes the place of a task's points."""
+    for result in results:
+        student, lesson = result["student"], result["lesson"]
+        for task, row in result["rows"].items():
+            points, reasons = row["points"], list(row["reasons"])
+            mark = result["marks"].get(task)
+            if mark:
+                points, reasons = mark[0], [mark[1] or "marked by hand", *reasons]
+            elif row["by_hand"]:
+                reasons.append("to be marked by hand, in manual.csv")
+            reasons += filter(None, [result["late"]])
+            yield [student, lesson, task, round(points, 2), row["of"], one_line("; ".join(reasons))]
+
+
+def write_csv(path: Path, head: list[str], rows: Iterable[list]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows([[not_computed(value) for value in row] for row in rows])
+
+
+def not_computed(value: object) -> object:
+    """A text that a spreadsheet would compute gets a mark that stops it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(COMPUTED) else value
+
+
+def literal(text: str) -> str:
+    """The text that ``not_computed`` was given."""
+    return text[1:] if text[:1] == "'" and text[1:].startswith(COMPUTED) else text
+
+
+def one_line(text: str) -> str:
+    """One line of printable characters, because a student's text may be meant for a terminal."""
+    line = "".join(character if character.isprintable() else " " for character in text)
+    return line if len(line) <= 600 else f"{line[:600]}…"
+
+
+def class_page(results: list[dict], grades: list[list]) -> Iterator[str]:
+    """The class, without names: what was missed, and what came instead."""
+    yield "# The class\n"
+    for lesson in sorted({result["lesson"] for result in results}):
+        students = [result for result in results if result["lesson"] == lesson]
+        rows = [row for row in grades if row[1] == lesson]
+        sums: Counter = Counter()
+        for student, _, _, points, *_ in rows:
+            sums[student] += points
+        tasks = students[0]["rows"]
+        most, median = sum(row["of"] for row in tasks.values()), statistics.median(sums.values())
+        yield f"## {lesson}: {len(students)} students, median {median:g} of {most:g}\n"
+        yield "| task | missed by | what came instead |\n|---|---|---|"
+        for task in tasks:
+            missed = sum(row[2] == task and row[3] < row[4] for row in rows)
+            reasons: Counter = Counter()
+            for row in (result["rows"][task] for result in students):
+                if row["points"] < row["of"] and row["reasons"]:
+                    reasons[re.sub(r"\d[\d,.]*", "…", row["reasons"][0])] += 1
+            instead = "; ".join(f"{n} × {as_code(why)}" for why, n in reasons.most_common(5))
+            yield f"| {task} | {missed} of {len(students)} | {instead} |"
+        yield ""
+
+
+def as_code(text: str) -> str:
+    """Markdown that shows a text as code in a table, whatever a student put into it."""
+    return f"`{one_line(text)[:160].replace('`', chr(39)).replace('|', chr(92) + '|')}`"

@@ -1,0 +1,137 @@
+"""Many submissions at a time, each in a process of its own, which may be stopped at any time."""
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+
+import torch
+
+from grading import results, score, tables
+from grading.sandbox import Limits
+from grading.submissions import Reading, Submission
+from tools import notebooks
+
+
+@dataclass(frozen=True)
+class Grader:
+    """What every submission of a call is graded with."""
+
+    out: Path
+    limits: Limits
+    marks: tables.Marks
+    scratch: Path
+
+    def state(self, submission: Submission, reading: Reading) -> dict:
+        """What a stored result is compared with: what its points and its page depend on."""
+        return {
+            "fingerprint": results.fingerprint(submission, reading, self.limits),
+            "marks": self.marks.get((submission.student, submission.lesson), {}),
+            "late": submission.late,
+        }
+
+    def result(self, submission: Submission) -> dict | None:
+        return results.load(self.out, submission.student, submission.lesson)
+
+    def is_up_to_date(self, submission: Submission) -> bool:
+        result = self.result(submission)
+        return result is not None and result == (result | self.state(submission, submission.read()))
+
+    def grade(self, submission: Submission) -> None:
+        """Score what was read, unless only the page is out of date, and store the result."""
+        reading = submission.read()
+        state, result = self.state(submission, reading), self.result(submission)
+        if result and result.get("fingerprint") == state["fingerprint"]:
+            notebook = notebooks.read(results.graded_notebook(self.out, result))
+        else:
+            result, notebook = score.score(submission, reading, self.limits, self.scratch)
+        results.store(self.out, result | state, notebook)
+
+    def fail(self, submission: Submission, reason: str) -> None:
+        """Store that there are no points, for this reason; the next call grades it again."""
+        result, notebook = score.no_points(submission, reason)
+        state = self.state(submission, submission.read()) | {"fingerprint": ""}
+        results.store(self.out, result | state, notebook)
+
+
+def grade(submissions: list[Submission], grader: Grader, at_once: int) -> bool:
+    """Grade what is new or changed; return whether all of it was graded."""
+    # On Linux, a worker starts with all that is imported here, and torch has computed nothing yet.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    todo = [submission for submission in submissions if not grader.is_up_to_date(submission)]
+    if len(todo) < len(submissions):
+        print(f"{len(submissions) - len(todo)} are graded already, and unchanged", flush=True)
+    if len(todo) > at_once:  # also with these, which checks import
+        for name in ("pandas", "torch._dynamo"):
+            importlib.import_module(name)
+    running: dict[int, tuple] = {}
+    waiting, finished = list(reversed(todo)), 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                submission = waiting.pop()
+                process = context.Process(target=work, args=(grader, submission))
+                with uninterrupted():
+                    process.start()
+                    running[process.sentinel] = (process, submission, time.monotonic())
+            for sentinel in wait(list(running)):
+                process, submission, start = running.pop(sentinel)
+                process.join()
+                finished += 1
+                if code := process.exitcode:
+                    reason = f"grading it ended by force ({code}): too large or too slow"
+                    grader.fail(submission, reason)
+                progress = f"[{finished:3}/{len(todo)}] {summary(grader.result(submission))}"
+                print(f"{progress} {time.monotonic() - start:6.1f} s", flush=True)
+    except KeyboardInterrupt:
+        print("stopped; the next call goes on from here", file=sys.stderr)
+        for process, *_ in running.values():
+            process.kill()
+            process.join()
+        return False
+    return True
+
+
+def summary(result: dict) -> str:
+    points = sum(row["points"] for row in result["rows"].values())
+    most = sum(row["of"] for row in result["rows"].values())
+    return f"{result['student']:20} {result['lesson']:28} {points:5g} of {most:g}"
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl+C waits for the end of this, so that every process that started can be stopped."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def work(grader: Grader, submission: Submission) -> None:
+    """Grade one submission in this process, which a student's data may make large or slow."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    seconds = int(grader.limits.submission * 2) + 60
+    for kind, most in [(resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, 16 * 10**9)]:
+        with contextlib.suppress(ValueError, OSError):  # a system that has no such limit
+            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+    os.chdir(tempfile.mkdtemp(dir=grader.scratch))  # what checks write goes there
+    grader.grade(submission)
+
+
+def end_with_parent() -> None:
+    """A grader that was killed leaves no worker, because a kernel ends with its worker."""
+    wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)

@@ -1,0 +1,391 @@
+"""A class with every kind of submission: what is broken costs only itself, and nothing is won."""
+
+import html
+import os
+import re
+import socket
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nbformat.v4 import new_code_cell
+
+from tests.grading.classroom import CELLS, GOOD, LESSON, MARKS, Class
+from tools import notebooks
+
+pytestmark = MARKS
+
+DUE = "--due=2001-09-09T02:46:40+00:00"
+SCRIPT = "<script>alert(1)<&script>"
+TEXT = (  # an answer for a person to read
+    "Because `a < b`, [see](javascript:alert(1)), <script>alert(2)</script> "
+    "![one](http://127.0.0.1/1.png) <img src=http://127.0.0.1/2.png>"
+)
+SPENT = "GB of memory|MemoryError|took more than"  # on a crowded computer the time is over first
+# Each is the content of macs-answer; why and fast are answered honestly.
+BREAKS = {  # name: (content, a part of the reason)
+    "endless-loop": ("while True:\n    pass", "took more than 8 s"),
+    "forks": ("import os\nwhile True:\n    os.fork()", "macs-answer"),
+    "memory": ("blocks = []\nwhile True:\n    blocks.append(bytearray(2**28))", SPENT),
+    "memory-of-many": (
+        "import os\nfor _ in range(16):\n    if not os.fork():\n        block = b'x' * 2**28\n"
+        "        time.sleep(100)\ntime.sleep(100)",
+        SPENT,
+    ),
+    "leaves": ("import os\nos._exit(0)", "the kernel ended"),
+    "hangs": ("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", "took more than 8 s"),
+    "hangs-when-called": (
+        "def macs(*sizes):\n    time.sleep(1000)\n\n\nfull = 1",
+        "took more than 8 s",
+    ),
+    "endless-output": ("while True:\n    print('x' * 1000)", SPENT),
+    "fills-the-disk": (
+        "import glob, os\nimport psutil\n"
+        "place = os.path.dirname(psutil.Process().cmdline()[-3])\n"
+        "for n in range(99):\n    open(f'{place}/{n}', 'wb').write(bytes(2**27))\ntime.sleep(100)",
+        "files",
+    ),
+    "no-data": (
+        "def macs(*sizes):\n    return torch.zeros(5_000_000)\n\n\nfull = torch",
+        "at most 16,000,000 can.*full: a module came",
+    ),
+}
+WINS = {  # what must not win the points of macs
+    "builtins": "import builtins\nbuiltins.abs = lambda x: 0\n"
+    "builtins.isinstance = lambda *a: True\n"
+    "torch.allclose = torch.equal = lambda *a, **k: True\n"
+    "exercises.expect = exercises._same = lambda *a, **k: True\nexpect = exercises.expect\n"
+    "ip = get_ipython()\n"
+    "ip.input_transformers_post.append(lambda lines: [l for l in lines if 'expect' not in l])\n"
+    "macs = lambda *sizes: 0\nfull = 0",
+    "frames": "import gc, inspect\ndef macs(*sizes):\n"
+    "    for frame in [f.frame for f in inspect.stack()]:\n"
+    "        for name in ('expected', 'sizes', 'theirs'):\n"
+    "            if name in frame.f_locals and frame.f_code.co_name != 'macs':\n"
+    "                return frame.f_locals[name]\n"
+    "    return len([o for o in gc.get_objects() if 'numel' in repr(type(o))])\n\n\nfull = 0",
+    "objects": "class Equal(int):\n    __eq__ = lambda *a: True\n"
+    "    __sub__ = __rsub__ = lambda *a: 0\n"
+    "    __hash__ = int.__hash__\n\n\n"
+    "class Code:\n    def __reduce__(self):\n        import os\n"
+    "        return os.system, ('touch /tmp/owned-by-a-student',)\n\n\n"
+    "macs = lambda *sizes: Equal()\nfull = [Code()]",
+    "replies": "from grading import inside\n"
+    'wide = \'{"gave": {"tensor": "", "shape": [1000000000000], "dtype": "float32"}}\'\n'
+    "bad = {'macs': '[' * 10**6 + ']' * 10**6, 'fast': wide}\n"
+    "look = inside.look\n"
+    "inside.look = lambda names: inside.Text('{') if 'full' in names else look(names)\n"
+    "inside.call = lambda name, *rest: inside.Text(bad[name])\nfull = 0\nmacs = print",
+    "forges": "session = get_ipython().kernel.session\nsend = session.send\n"
+    "def forged(stream, kind, content=None, *rest, **more):\n"
+    "    if kind == 'execute_reply':\n        content = {'user_expressions': {'answer': 7}}\n"
+    "    return send(stream, kind, content, *rest, **more)\n"
+    "session.send = forged\nfull = 0\nmacs = print",
+}
+CHEATS = {  # content of fast-answer that must not be fast
+    "remembers": "from grading import inside\nbring, known = inside.bring, {}\n"
+    "def early(number, sealed):\n"
+    "    try:\n        content = inside.json.loads(inside.base64.b64decode(sealed))\n"
+    "        (values,) = inside.unpack(content)\n"
+    "        known[str(values)] = slow(values)\n    except Exception:\n        pass\n"
+    "    return bring(number, sealed)\n"
+    "inside.bring = early\n"
+    "def fast(values):\n    if str(values) not in known:\n"
+    "        known[str(values)] = slow(values)\n    return known[str(values)]",
+    "stops-the-clock": "wait = time.sleep\n"
+    "time.perf_counter = time.monotonic = time.time = lambda: 0.0\n"
+    "def fast(values):\n    wait(0.25)\n    return sum(values)",
+}
+UNREADABLE = {  # name: a part of the reason
+    **dict.fromkeys(("truncated", "no-bytes", "binary", "deep-json"), "not a whole notebook"),
+    "nothing": "nothing was handed in",
+    "two-files": "2 files for one lesson",
+    "large": "100 MB",
+    "link": "symbolic link",
+    "link-folder": "symbolic link",
+    "pipe": "not a file",
+    "folder": "not a file",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[socket.socket]:
+    """A server here, which no submission must reach."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> Class:
+    """The whole class, graded once."""
+    everyone = Class(tmp_path_factory.mktemp("class"))
+    everyone.hand_in("ada")
+    everyone.hand_in("grace", macs=CELLS["macs-wrong-1"], why='why = "a"', say=TEXT)
+    for name, (content, _) in BREAKS.items():
+        everyone.hand_in(name, macs=content)
+    for name, content in WINS.items():
+        everyone.hand_in(name, macs=content)
+    for name, content in CHEATS.items():
+        everyone.hand_in(name, fast=content)
+    hand_in_explorer(everyone, server.getsockname()[1])
+    hand_in_altered(everyone)
+    hand_in_copies(everyone)
+    hand_in_unreadable(everyone)
+    everyone.hand_in("new\nline").write_bytes(b"")
+    late = everyone.write(SCRIPT, everyone.copy("ada"))
+    for path in everyone.folder.rglob("*.ipynb"):
+        os.utime(path, (1e9, 1e9), follow_symlinks=False)
+    os.utime(late, (1e9 + 7200, 1e9 + 7200))
+    (everyone.folder / "=1+1" / "timestamp.txt").write_text("2001-09-12 02:46:40 UTC")
+    os.environ["SECRET_OF_THE_GRADER"] = "1"
+    output = everyone.grade(DUE, "--jobs=4")  # many of them only wait
+    assert "late is what came after 2001-09-09 02:46:40 UTC" in output
+    return everyone
+
+
+def hand_in_explorer(everyone: Class, port: int) -> None:
+    root = notebooks.ROOT
+    places = [root, root / "helpers", everyone.folder, everyone.out, "/etc", "/usr", "/"]
+    everyone.hand_in(
+        "explores",
+        macs=f"""import os, socket
+reached = []
+for folder, inner, names in os.walk("/"):
+    inner[:] = [name for name in inner if name not in ("proc", "sys", "usr", "lib")]
+    secret = ("grades.csv", "shadow")
+    reached += [name for name in names if name.endswith(".ipynb") or name in secret]
+reached += [name for name in os.environ if "SECRET" in name]
+for folder in {[str(place) for place in places]}:
+    try:
+        open(folder + "/owned", "w")
+        reached.append(folder)
+    except OSError:
+        pass
+for address in [("127.0.0.1", {port}), ("1.1.1.1", 53)]:
+    try:
+        socket.create_connection(address, 2)
+        reached.append(address)
+    except OSError:
+        pass
+assert not reached, reached
+{GOOD["macs-answer"]}""",
+    )
+
+
+def hand_in_altered(everyone: Class) -> None:
+    altered = everyone.copy("alters")
+    for cell in altered.cells:
+        if "-check" in cell.id:
+            cell.source = "pass"
+        if cell.id == "macs-answer":
+            cell.source = "macs = full = 0"
+        if "points" in cell.metadata.get("nbgrader", {}):
+            cell.metadata.nbgrader["points"] = 100.0
+    everyone.write("alters", altered)
+    deleted = everyone.copy("deletes", why='why = "a"')
+    deleted.cells = [cell for cell in reversed(deleted.cells) if "-check" not in cell.id]
+    everyone.write("deletes", deleted)
+    added = everyone.copy(
+        "=1+1", macs="macs = product\nfull = torch.ones(n_in) * n_out", say="It is."
+    )
+    place = [cell.id for cell in added.cells].index("macs-answer")
+    source = "import subprocess, sys\ntwo = subprocess.run([sys.executable, '-c', 'print(2)'])\n"
+    source += "def product(*sizes):\n    return torch.tensor(sizes).prod().item()"
+    added.cells.insert(place, new_code_cell(source))
+    added.cells.append(new_code_cell("1 / 0"))
+    everyone.write("=1+1", added)
+
+
+def hand_in_copies(everyone: Class) -> None:
+    macs = "def macs(n, inputs, outputs):\n    total = 0\n    for row in range(n):\n"
+    macs += "        total += inputs * outputs\n    return int(total)\n\n\n"
+    macs += "full = torch.tensor([float(n_out)] * n_in)"
+    fast = "def fast(v):\n    t = 0\n    for x in v:\n        t += x\n    return t"
+    first = everyone.copy("copied-1", macs=macs, fast=fast)
+    (answer,) = (cell for cell in first.cells if cell.id == "why-answer")
+    first.cells.append(new_code_cell('why = "c"', metadata=answer.metadata))
+    everyone.write("copied-1", first, f"{LESSON}-Copy1.ipynb")
+    renamed = re.sub("total", "s", macs).replace("    s = 0", "    # by rows\n    s = 0")
+    everyone.hand_in("copied-2", macs=renamed, fast=re.sub(r"\bt\b", "u", fast))
+
+
+def hand_in_unreadable(everyone: Class) -> None:
+    whole = everyone.copy("two-files")
+    everyone.write("two-files", whole)
+    everyone.write("two-files", whole, f"{LESSON} (1).ipynb")
+    path = everyone.hand_in("truncated")
+    path.write_bytes(path.read_bytes()[:3000])
+    everyone.hand_in("no-bytes").write_bytes(b"")
+    everyone.hand_in("binary").write_bytes(bytes(range(256)))
+    everyone.hand_in("deep-json").write_text("[" * 100_000)
+    everyone.hand_in("large").write_bytes(b" " * 100 * 2**20)
+    for name in ("nothing", "link", "pipe", f"folder/{LESSON}.ipynb"):
+        (everyone.folder / name).mkdir(parents=True)
+    ada = everyone.folder / "ada" / f"{LESSON}.ipynb"
+    (everyone.folder / "link" / ada.name).symlink_to(ada)
+    (everyone.folder / "link-folder").symlink_to(ada.parent)
+    os.mkfifo(everyone.folder / "pipe" / ada.name)
+
+
+@pytest.fixture(scope="module")
+def rows(graded: Class) -> dict[str, dict]:
+    rows = defaultdict(dict)
+    for row in graded.table():
+        rows[row["student"]][row["task"]] = row
+    return rows
+
+
+def points(rows: dict, student: str) -> list[float]:
+    return [float(rows[student][task]["points"]) for task in ("macs", "why", "fast")]
+
+
+def test_everyone_gets_a_row_for_every_task_and_a_page(graded: Class, rows: dict) -> None:
+    students = {path.name for path in graded.folder.iterdir()} - {"new\nline"}
+    (escaped,) = {name.removeprefix("'") for name in rows} - students
+    assert escaped.startswith("new\\nline~")
+    assert len(rows) == len(students) + 1
+    assert all(len(tasks) == 4 for tasks in rows.values())
+    pages = {path.parent.name for path in graded.out.glob(f"feedback/*/{LESSON}.html")}
+    assert pages == students | {escaped}
+
+
+def test_honest_answers_score_and_wrong_ones_say_what_came(rows: dict) -> None:
+    assert points(rows, "ada") == [4, 3, 3]
+    assert points(rows, "grace") == [1, 0, 3]
+    assert re.match(
+        r"macs\(1\): expected [\d,]+, but [\d,]+ came$", rows["grace"]["macs"]["reason"]
+    )
+    assert rows["grace"]["why"]["reason"] == "why: expected 'b', but 'a' came"
+    assert rows["ada"]["fast"]["reason"] == ""
+    assert rows["grace"]["say"]["reason"] == "to be marked by hand, in manual.csv"
+    assert rows["ada"]["say"]["points"] == "0.0"
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_what_breaks_costs_itself_and_says_why(name: str, rows: dict) -> None:
+    assert points(rows, name) == [0, 3, 3]
+    assert re.search(BREAKS[name][1], rows[name]["macs"]["reason"])
+
+
+@pytest.mark.parametrize("name", WINS)
+def test_nothing_in_the_students_kernel_wins_a_point(name: str, rows: dict) -> None:
+    assert points(rows, name)[0] == 0
+    assert rows[name]["macs"]["reason"]
+    assert not Path("/tmp/owned-by-a-student").exists()
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_time_is_taken_outside(name: str, rows: dict) -> None:
+    assert points(rows, name) == [4, 3, 0]
+    assert "at least 2 times as fast" in rows[name]["fast"]["reason"]
+
+
+def test_nothing_outside_can_be_reached(rows: dict, server: socket.socket) -> None:
+    assert points(rows, "explores") == [4, 3, 3], rows["explores"]["macs"]["reason"]
+    with pytest.raises(BlockingIOError):
+        server.accept()
+
+
+def test_the_courses_checks_run_whatever_became_of_them(rows: dict) -> None:
+    assert points(rows, "alters") == [0, 3, 3]
+    assert "macs-check-1 was altered: the course's own ran" in rows["alters"]["macs"]["reason"]
+    assert rows["alters"]["why"]["of"] == "3.0"
+    assert points(rows, "deletes") == [4, 0, 3]
+    assert "why-check was missing" in rows["deletes"]["why"]["reason"]
+
+
+def test_a_second_download_is_taken_and_the_first_of_two_answers(rows: dict) -> None:
+    assert points(rows, "copied-1") == [4, 3, 3]
+    assert rows["copied-1"]["why"]["reason"] == "why-answer came twice: the first one counts"
+
+
+def test_cells_that_a_student_added_run_too(rows: dict) -> None:
+    assert points(rows, "'=1+1") == [4, 3, 3]
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_cannot_be_read_gets_zero_and_a_reason(name: str, rows: dict) -> None:
+    assert points(rows, name) == [0, 0, 0]
+    assert UNREADABLE[name] in rows[name]["macs"]["reason"]
+
+
+def test_an_id_that_is_not_the_folders_is_said(graded: Class, rows: dict) -> None:
+    note = f"the first cell says 'ada', but the folder is '{SCRIPT}': graded with its numbers"
+    assert rows[SCRIPT]["why"]["reason"].startswith(note)
+    assert points(rows, SCRIPT) == [4, 3, 3]
+    assert "<script>alert" not in graded.page(SCRIPT)
+    assert not [row for row in rows["grace"].values() if "first cell" in row["reason"]]
+
+
+def test_a_page_shows_its_own_student_only_and_no_hidden_test(graded: Class) -> None:
+    page = graded.page("grace")
+    assert "Score: 4.0 / 12.0" in page
+    assert "'grace'</span>" in page
+    assert "but 'a' came" in html.unescape(page)
+    assert "macs of other sizes" not in page
+    assert not [name for name in ("copied", "endless", "truncated", "explores") if name in page]
+
+
+def test_a_students_text_is_text_on_the_page(graded: Class) -> None:
+    page = graded.page("grace")
+    assert "Because <code>a &lt; b</code>" in page
+    assert "alert(1)" not in page
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert page.count("127.0.0.1") == 2  # both images, as text
+    assert "default-src 'none'" in page
+
+
+def test_late_work_is_flagged(rows: dict) -> None:
+    late = {
+        name: tasks["fast"]["reason"].rpartition("; ")[2]
+        for name, tasks in rows.items()
+        if "late" in tasks["fast"]["reason"]
+    }
+    assert late == {SCRIPT: "late by 1.0 hours", "'=1+1": "late by 3 days"}
+
+
+def test_look_alikes_are_listed(graded: Class) -> None:
+    pairs = [(pair["student"], pair["and"]) for pair in graded.table("alike")]
+    assert [pair for pair in pairs if "copied" in str(pair)] == [("copied-1", "copied-2")]
+    assert not [pair for pair in pairs if "grace" in pair]
+
+
+def test_the_platforms_table_and_the_classs_page(graded: Class, rows: dict) -> None:
+    table = {row["student"]: float(row[LESSON]) for row in graded.table("platform")}
+    assert len(table) == len(rows)
+    assert (table["ada"], table["grace"]) == (10, 4)
+    page = (graded.out / "class.md").read_text()
+    assert re.search(r"\| why \| \d+ of \d+ \| .*2 × `why: expected 'b', but 'a' came`", page)
+    assert not [name for name in ("grace", "truncated", "copied") if name in page]
+
+
+def test_the_graded_notebook_has_nbgraders_layout(graded: Class) -> None:
+    from nbgrader import utils
+
+    path = graded.out / "autograded" / "grace" / LESSON / f"{LESSON}.ipynb"
+    cells = [cell for cell in notebooks.read(path).cells if utils.is_grade(cell)]
+    assert [utils.determine_grade(cell)[0] for cell in cells] == [0, 1, 0, 3, None]
+
+
+def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class) -> None:
+    before = (graded.out / "platform.csv").read_text()
+    path = graded.out / "manual.csv"
+    head = "student,lesson,task,points,comment\n"
+    assert path.read_text() == f"{head}'=1+1,{LESSON},say,,\ngrace,{LESSON},say,,\n"
+    everyone = f"{len(list(graded.folder.iterdir()))} are graded already"
+    assert everyone in graded.grade(DUE)
+    assert (graded.out / "platform.csv").read_text() == before
+    path.write_text(path.read_text().replace("say,,", "say,1.5,Nearly: why <b>?"))
+    for k in range(2):
+        output = graded.grade(DUE)
+        assert ("[  2/2]" in output) == (k == 0)
+        assert (everyone in output) == (k == 1)
+        rows = {row["student"]: row for row in graded.table() if row["task"] == "say"}
+        for name in ("grace", "'=1+1"):
+            assert rows[name]["points"] == "1.5"
+            assert rows[name]["reason"].startswith("Nearly: why <b>?")
+    assert "Score: 5.5 / 12.0" in graded.page("grace")
+    assert "Nearly: why &lt;b&gt;?" in graded.page("grace")
