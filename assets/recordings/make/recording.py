@@ -85,11 +85,11 @@ def write_checksums() -> None:
     """Write SHA256SUMS, which ``sha256sum --check`` reads: a line for each recording."""
     files = sorted(path for path in RECORDINGS.rglob("*") if path.is_file())
     shipped = [path for path in files if MAKE not in path.parents and path.name != "SHA256SUMS"]
-    lines = [
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(RECORDINGS)}\n"
-        for path in shipped
-    ]
-    (RECORDINGS / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+    lines = []
+    for path in shipped:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        lines.append(f"{digest}  {path.relative_to(RECORDINGS).as_posix()}\n")
+    (RECORDINGS / "SHA256SUMS").write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
