@@ -98,7 +98,7 @@ def record_cpu(folder: Path, about: dict[str, str]) -> dict:
 def verdict(words: list[str | Path], folder: Path, **environment: str) -> dict:
     """Whether a parser accepts its words, and else its message; the program does not exist."""
     _, text = run(words, folder, **environment)
-    accepted = "Executable not results" in text or "is not an executable" in text
+    accepted = "Executable not found" in text or "is not an executable" in text
     lines = [line for line in text.splitlines() if line]
     message = "\n".join(line for line in lines if not line.startswith(("usage:", "Try '")))
     return {"accepted": accepted, "message": "" if accepted else message}
