@@ -49,11 +49,13 @@ def main(arguments: list[str]) -> None:
         else:
             advice = "copy the course to a folder of your own, and call this there"
         sys.exit(f"The reader's copy cannot be written to {folder} ({error.strerror}): {advice}.")
-    # Rooted in the course, because lessons show figures that are not in the reader's folder.
-    words = [f"{folder.name}/00_start_here.ipynb", f"--ServerApp.root_dir={notebooks.ROOT}"]
-    if options.teach:  # JupyterLab's Simple Interface, and settings apart from the instructor's own
-        words[0] = f"--LabApp.default_url=/doc/tree/{words[0]}"
-        words.append(f"--LabApp.user_settings_dir={folder / SETTINGS}")
+    # Rooted in the course, because lessons show figures that are not in the reader's folder. An
+    # instructor sees JupyterLab's Simple Interface, with settings apart from the instructor's own.
+    interface = "doc" if options.teach else "lab"
+    words = [f"--ServerApp.root_dir={notebooks.ROOT}"]
+    words += [f"--LabApp.default_url=/{interface}/tree/{folder.name}/00_start_here.ipynb"]
+    if options.teach:
+        words += [f"--LabApp.user_settings_dir={folder / SETTINGS}"]
     # In this process and not in a child: Ctrl+C then reaches JupyterLab alone, which asks first.
     from jupyterlab.labapp import LabApp  # which takes a second to import
 
