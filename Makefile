@@ -1,12 +1,15 @@
-# make lab        work through the course in JupyterLab, in work/: a copy of your own (FRESH=04 starts
-#                 lesson 04 again)
-# make teach      the same for instructors                      make slides    a deck for each lesson, in slides/
-# make test       re-execute every notebook and check it        make test-all  everything that CI checks
-# make refresh    re-execute the notebooks in place             make lint      style of code and notebooks
-# make lock       renew constraints.txt from requirements.txt   make site      the course as a web site to read, in site/
-# make grade SUBMISSIONS=folder                 grade a class's exercises; more by OPTIONS="--due 2026-12-01T23:59"
+# make lab        work through the course in work/, a copy of your own (FRESH=04 starts lesson 04 again)
+# make teach      the same for an instructor, in teach/
+# make test       execute every notebook again and check it
+# make test-all   everything that CI checks
+# make grade SUBMISSIONS=folder                 a class's exercises (OPTIONS="--due 2026-12-01T23:59")
+# make slides     a deck for each lesson, in slides/
+# make site       the course as a web site to read, in site/
 # make report MODEL=package.module:function     profile a model of yours, as one page
-# make compare OLD=module:function NEW=module:function     which one is faster? (OPTIONS="--seconds 10")
+# make compare OLD=module:function NEW=module:function     which is faster? (OPTIONS="--seconds 10")
+# make refresh    execute the notebooks in place
+# make lint       the style of code and notebooks
+# make lock       renew constraints.txt from the requirements
 #
 # PYTHON=python3.12 chooses the Python that .venv is made with.
 
