@@ -73,7 +73,7 @@ def compare(
     Raises ValueError if ``seconds`` are too few or processes fail, and what old and new raise here.
     """
     _input.positive("seconds", seconds)
-    named = isinstance(old, str) and isinstance(new, str)
+    named = all(isinstance(work, str) and ":" in work for work in (old, new))
     if not named and not (callable(old) and callable(new)):
         expected = "two functions without arguments, or two names such as 'module:function'"
         raise TypeError(f"old and new must be {expected}, but {old!r} and {new!r} came")
@@ -162,8 +162,10 @@ def main() -> None:
         return
     try:
         print(compare(options.old, options.new, options.seconds, options.varies))
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("Interrupted: no verdict.")
 
 
 if __name__ == "__main__":
