@@ -62,9 +62,9 @@ def compare(
     The mean of five blocks has an interval by Student's t, on logarithms. New is slower or faster
     if that interval is farther from 1 than each version against itself is, and than 1 %.
 
-    How it errs was counted on recorded processes of a small convolution, five drawn at a time: no
-    identical copies were told apart, on two cores with up to 3 and with 7 to 11 programs at a time.
-    3 % were found in every draw with few programs, and in two of three with many.
+    How it errs (``tools/compare_rates.py``, on two cores beside 8 to 26 other programs): of 107
+    identical copies none was called slower or faster. For work without torch 3 % were found in 55
+    of 55 comparisons and 10 % in 19 of 19; for convolutions, of one millisecond, 3 % in 4 of 5.
 
     Give both the same data: arrays at two addresses can differ by some percent in speed. Check
     first that their results are equal, and synchronise a GPU inside both. First calls are not
