@@ -1,8 +1,10 @@
-"""What the exercises stand on: inputs that vary with the student, and checks that say what came.
+"""What the exercises use: inputs that vary with the student, and checks that end in a sentence.
 
 A check asks with ``expect``: it prints one line when the answer is right, and raises a sentence
-when it is not. What a check hands to a student's function, and what it gets back, is data: numbers,
-strings, lists, dictionaries, tensors, or one of the small classes at the end of this module.
+when it is not. Before a check computes with an answer, it asks with ``answer`` or ``function``
+whether the answer has the right type. What a check hands to a student's function, and what it gets
+back, is data: numbers, strings, lists, dictionaries, tensors, or one of the small classes at the
+end of this module.
 """
 
 import hashlib
@@ -11,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from numbers import Integral, Real
 from pathlib import Path
 from statistics import median
@@ -35,27 +37,95 @@ def draw(student: str, task: str) -> random.Random:
     return random.Random(int.from_bytes(seed[:8], "big"))
 
 
-def expect(what: str, came: object, expected: object, within: float = 0.0) -> None:
-    """Print that ``what`` is right, or raise an AssertionError that says what came.
+def expect(what: str, result: object, expected: object, within: float = 0.0) -> None:
+    """Print that ``what`` is right, or raise an AssertionError that shows the answer.
 
     ``within`` is the share by which a number, or each number in a list, a dictionary or a tensor,
     may differ from what was expected. Lists and tuples are alike; a whole number may come as a
     float; True is not 1.
     """
-    if came is ...:
+    if result is ...:
         raise AssertionError(f"{what}: not answered yet")
-    if not _same(_plain(came), _plain(expected), _input.not_negative("within", within)):
+    if not _same(_plain(result), _plain(expected), _input.not_negative("within", within)):
         near = f", within {100 * within:g}%" if within else ""
-        raise AssertionError(f"{what}: expected {_shown(expected)}{near}, but {_shown(came)} came")
+        raise AssertionError(
+            f"{what}: expected {_shown(expected)}{near}, but {_shown(result)} came"
+        )
     print(f"✓ {what}")
 
 
-def one_of(what: str, came: object, options: str) -> None:
+def one_of(what: str, result: object, options: str) -> None:
     """Print that a choice was made among ``options``, such as "abcd", or raise a sentence."""
-    if not isinstance(came, str) or len(came) != 1 or came not in options:
+    if not isinstance(result, str) or len(result) != 1 or result not in options:
         listed = ", ".join(f'"{option}"' for option in options)
-        raise AssertionError(f"{what}: expected one of {listed}, but {_shown(came)} came")
-    print(f"✓ {what}: {came} was chosen")
+        raise AssertionError(f"{what}: expected one of {listed}, but {_shown(result)} came")
+    print(f"✓ {what}: {result} was chosen")
+
+
+def answer(name: str, value: object, kind: object) -> object:
+    """Return ``value``, the answer called ``name``, or raise a sentence if it is of another kind.
+
+    A kind is ``float`` (any number), ``int`` (any whole number), another class, a list of kinds (a
+    list of that length), ``[kind, ...]`` (a list of one or more), a dictionary of kinds (one with
+    these keys at least), or ``{str: kind}`` (one with any names as keys).
+
+    >>> answer("total", 3.0, int)
+    3.0
+    """
+    value = _plain(value)
+    if value is ...:
+        raise AssertionError(f"{name}: not answered yet")
+    if not _is_kind(value, kind):
+        raise AssertionError(f"{name}: expected {_kind_name(kind)}, but {_shown(value)} came")
+    return value
+
+
+def function(name: str, value: object, returns: object = object) -> Callable:
+    """Return the student's function called ``name``, which then returns that kind or a sentence."""
+    value = getattr(value, "unchecked", value)  # a check may run again
+    if not callable(value):
+        raise AssertionError(f"{name}: expected a function, but {_shown(value)} came")
+
+    @wraps(value)
+    def checked(*arguments: object) -> object:
+        result = value(*arguments)
+        return result if returns is object else answer(f"what {name} returns", result, returns)
+
+    checked.unchecked = value
+    return checked
+
+
+def _is_kind(value: object, kind: object) -> bool:
+    """Whether ``value`` is of the kind, as ``answer`` describes kinds."""
+    value = _plain(value)
+    if kind in (int, float):
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        return number and (kind is float or float(value).is_integer())
+    if isinstance(kind, list):
+        if not isinstance(value, list) or not value:
+            return False
+        kinds = kind[:1] * len(value) if kind[-1] is ... else kind
+        return len(kinds) == len(value) and all(map(_is_kind, value, kinds))
+    if isinstance(kind, dict):
+        if not isinstance(value, dict):
+            return False
+        kinds = dict.fromkeys(value, kind[str]) if str in kind else kind
+        return all(key in value and _is_kind(value[key], kinds[key]) for key in kinds)
+    return isinstance(value, kind)
+
+
+def _kind_name(kind: object) -> str:
+    """A kind in words, such as "a list of 7, each a number"."""
+    names = {float: "a number", int: "a whole number", str: "a string", dict: "a dictionary"}
+    if isinstance(kind, list):
+        parts = [_kind_name(part) for part in kind if part is not ...]
+        size = "" if kind[-1] is ... else f" of {len(kind)}"
+        same = len(set(parts)) == 1
+        return f"a list{size}, each {parts[0]}" if same else f"a list{size}: {', '.join(parts)}"
+    if isinstance(kind, dict):
+        parts = [f"{key!r}: {_kind_name(part)}" for key, part in kind.items()]
+        return _kind_name(dict) if str in kind else f"a dictionary with {', '.join(parts)}"
+    return names.get(kind, f"a {kind.__name__}")
 
 
 def patiently(check: Callable[[], None], times: int = 3) -> None:
@@ -70,21 +140,21 @@ def patiently(check: Callable[[], None], times: int = 3) -> None:
 
 def faster(
     what: str,
-    mine: Callable,
-    theirs: Callable,
+    fast: Callable,
+    slow: Callable,
     inputs: Sequence[tuple],
     at_least: float = 2.0,
     within: float = 1e-4,
 ) -> None:
-    """Print that ``mine`` gives what ``theirs`` gives, and is ``at_least`` times as fast.
+    """Print that ``fast`` gives what ``slow`` gives, and is ``at_least`` times as fast.
 
     Each of the ``inputs``, the arguments of one call, is given to both, in random order; the first
     is a warm-up. What counts is the median of the ratios, at the best of three goes. The results
-    must be small, because fetching them is timed too, and a call of ``theirs`` should take 0.1 s or
+    must be small, because fetching them is timed too, and a call of ``slow`` should take 0.1 s or
     more.
     """
     for left in reversed(range(min(3, most_goes))):
-        ratio = median([_ratio(what, mine, theirs, given, within) for given in inputs][1:])
+        ratio = median([_ratio(what, fast, slow, given, within) for given in inputs][1:])
         if ratio >= at_least:
             break
         if not left:
@@ -95,30 +165,33 @@ def faster(
     print(f"✓ {what}: the same result, {units.ratio(ratio)} as fast")
 
 
-def _ratio(what: str, mine: Callable, theirs: Callable, given: tuple, within: float) -> float:
-    """How many times as fast ``mine`` is for one input; an AssertionError if it differs."""
+def _ratio(what: str, fast: Callable, slow: Callable, given: tuple, within: float) -> float:
+    """How many times as fast ``fast`` is for one input; an AssertionError if it differs."""
     # A grader's stand-in for a student's function first brings the arguments to where it runs.
-    bring = getattr(mine, "prepared", partial(partial, mine))
-    calls = {"mine": bring(*given), "theirs": partial(theirs, *given)}
+    fast = getattr(fast, "unchecked", fast)
+    bring = getattr(fast, "prepared", partial(partial, fast))
+    calls = {"fast": bring(*given), "slow": partial(slow, *given)}
     results, seconds = {}, {}
     for name in random.sample(sorted(calls), 2):
         start = time.perf_counter()
         results[name] = calls[name]()
         seconds[name] = time.perf_counter() - start
-    if not _same(results["mine"], results["theirs"], within):
+    if not _same(results["fast"], results["slow"], within):
         raise AssertionError(
             f"{what}: a different result, so its speed does not count: expected "
-            f"{_shown(results['theirs'])}, but {_shown(results['mine'])} came"
+            f"{_shown(results['slow'])}, but {_shown(results['fast'])} came"
         )
-    return seconds["theirs"] / seconds["mine"]
+    return seconds["slow"] / seconds["fast"]
 
 
 def _plain(value: object) -> object:
-    """Tuples as lists, numpy's numbers and tensors of one number without axes as Python's."""
+    """Tuples as lists, arrays as tensors, arrays and tensors without axes as Python's numbers."""
     if isinstance(value, tuple):
         return list(value)
     if getattr(value, "ndim", 1) == 0:
         return value.item()
+    if "torch" in sys.modules and type(value).__name__ == "ndarray" and value.dtype.kind in "biuf":
+        return sys.modules["torch"].as_tensor(value)
     return value.detach().cpu() if _is_tensor(value) else value
 
 
@@ -127,32 +200,33 @@ def _is_tensor(value: object) -> bool:
     return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
 
 
-def _same(came: object, expected: object, within: float) -> bool:
-    came, expected = _plain(came), _plain(expected)
-    if isinstance(expected, bool) or isinstance(came, bool) or expected is None:
-        return type(came) is type(expected) and came == expected
+def _same(result: object, expected: object, within: float) -> bool:
+    result, expected = _plain(result), _plain(expected)
+    if isinstance(expected, bool) or isinstance(result, bool) or expected is None:
+        return type(result) is type(expected) and result == expected
     if isinstance(expected, Real):
-        return isinstance(came, Real) and abs(came - expected) <= within * abs(expected)
+        return isinstance(result, Real) and abs(result - expected) <= within * abs(expected)
     if _is_tensor(expected):
-        if not _is_tensor(came) or came.shape != expected.shape:
+        if not _is_tensor(result) or result.shape != expected.shape:
             return False
-        if not (came.is_floating_point() or expected.is_floating_point()):
-            return came.equal(expected)
+        if not (result.is_floating_point() or expected.is_floating_point()):
+            return result.equal(expected)
         worst = within * expected.double().abs().max().item() if expected.numel() else 0.0
-        return came.double().allclose(expected.double(), rtol=0, atol=worst)
+        return result.double().allclose(expected.double(), rtol=0, atol=worst)
     if isinstance(expected, list):
         return (
-            isinstance(came, list)
-            and len(came) == len(expected)
-            and all(_same(*pair, within) for pair in zip(came, expected, strict=True))
+            isinstance(result, list)
+            and len(result) == len(expected)
+            and all(_same(*pair, within) for pair in zip(result, expected, strict=True))
         )
     if isinstance(expected, dict):
         return (
-            isinstance(came, dict)
-            and came.keys() == expected.keys()
-            and all(_same(came[key], expected[key], within) for key in expected)
+            isinstance(result, dict)
+            and result.keys() == expected.keys()
+            and all(isinstance(key, str | Integral) for key in result)
+            and all(_same(result[key], expected[key], within) for key in expected)
         )
-    return type(came) is type(expected) and came == expected
+    return isinstance(result, str) and result == expected
 
 
 def _shown(value: object) -> str:

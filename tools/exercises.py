@@ -15,15 +15,15 @@ Every cell has a grade_id, TASK-WHAT; what it is follows from its nbgrader metad
                      "# wrong: why", then perhaps "# fails: CHECK", if not all of the task's do
 """
 
-import ast
 import contextlib
+import dis
 import io
 import linecache
 import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from unittest.mock import patch
 
@@ -52,17 +52,13 @@ class Set:
 
     def of(self, task: str = "", what: str = "") -> list[NotebookNode]:
         """The code cells of a task, in order; those of one kind, such as "check"."""
-        return [
-            cell
-            for cell in self.code
-            if parts(cell.id)[0] == task and what in ("", parts(cell.id)[1])
-        ]
+        kinds = [(cell, *parts(cell.id)) for cell in self.code]
+        return [cell for cell, name, kind in kinds if name == task and what in ("", kind)]
 
     @property
     def tasks(self) -> list[str]:
-        return list(
-            dict.fromkeys(parts(cell.id)[0] for cell in self.code if parts(cell.id)[1] == "check")
-        )
+        names_and_kinds = dict.fromkeys(parts(cell.id) for cell in self.code)
+        return [task for task, kind in names_and_kinds if kind == "check"]
 
     def points(self) -> dict[str, float]:
         """The points of each check."""
@@ -75,38 +71,18 @@ def parts(name: str) -> tuple[str, str]:
     if name == "student" or re.fullmatch(r"setup(-\d+)?", name):
         return "", name.partition("-")[0]
     for what in ("given", "answer", "check", "wrong", "text"):
-        task, found, rest = name.rpartition(f"-{what}")
-        if found and (not rest or rest[1:].isdigit()):
+        task, dash, rest = name.rpartition(f"-{what}")
+        if dash and (not rest or rest[1:].isdigit()):
             return task, what
     raise ValueError(f"a cell is called {name!r}; expected TASK-given, -answer, -check or -wrong-1")
 
 
 def names(cells: list[NotebookNode]) -> set[str]:
     """What ``cells`` bind at their top level."""
-    bound = set()
-    for cell in cells:
-        for node in ast.walk(_top(ast.parse(cell.source))):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                bound.add(node.id)
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-                bound.add(node.name)
-            elif isinstance(node, ast.alias):
-                bound.add((node.asname or node.name).partition(".")[0])
-    return bound
-
-
-def _top(module: ast.Module) -> ast.Module:
-    """``module`` without what functions and classes hold."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            node.body, node.args = [], ast.arguments([], [], None, [], [], None, [])
-        elif isinstance(
-            node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-        ):
-            for field in ("args", "body", "elt", "key", "value", "generators"):
-                if hasattr(node, field):
-                    setattr(node, field, [] if field == "generators" else ast.Constant(0))
-    return module
+    steps = chain.from_iterable(
+        dis.get_instructions(compile(cell.source, cell.id, "exec")) for cell in cells
+    )
+    return {step.argval for step in steps if step.opname == "STORE_NAME"}
 
 
 def blank(cell: NotebookNode) -> str:
@@ -125,40 +101,39 @@ def blank(cell: NotebookNode) -> str:
 def grade(
     which: Set, task: str, student: str, answers: dict[str, str] | None = None
 ) -> dict[str, str]:
-    """Each check of ``task`` to "" where it passed, else to what it said.
+    """Each check of ``task`` to "" where it passed, else to its error.
 
     ``answers`` gives other sources for answer cells. The student's cells run in one namespace, the
     checks in another, which sees the student's names as data, or as functions that take and give
     data: what the grader does between two processes.
     """
-    theirs, ours = ({"__name__": "__main__"} for _ in range(2))
+    answers_space, checks_space = ({"__name__": "__main__", "student": student} for _ in range(2))
     given = [*which.of("", "setup"), *which.of(task, "given")]
     answer = which.of(task, "answer")
+    results = {}
     with contextlib.redirect_stdout(io.StringIO()):
-        for namespace in (theirs, ours):
-            namespace["student"] = student
-            for cell in given:
-                _run(cell.source, namespace)
-        failed = ""
+        for cell in given:
+            run_cell(cell.source, answers_space)
+            run_cell(cell.source, checks_space)
+        notes = ""
         for cell in answer:
             try:
-                _run((answers or {}).get(cell.id, cell.source), theirs)
+                run_cell((answers or {}).get(cell.id, cell.source), answers_space)
             except Exception as error:  # the checks say what is missing
-                failed = f" (its cell failed: {type(error).__name__}: {error})"
-        for name in names(answer) & theirs.keys():
-            value = theirs[name]
+                notes = f" (its cell failed: {type(error).__name__}: {error})"
+        for name in names(answer) & answers_space.keys():
+            value = answers_space[name]
             try:
-                ours[name] = through_data(value) if callable(value) else unpack(pack(value))
+                checks_space[name] = through_data(value) if callable(value) else unpack(pack(value))
             except ValueError as error:
-                failed += f" ({name} is not data: {error})"
-        said = {}
+                notes += f" ({name} is not data: {error})"
         for cell in which.of(task, "check"):
             try:
-                _run(cell.source, ours)
-                said[cell.id] = ""
+                run_cell(cell.source, checks_space)
+                results[cell.id] = ""
             except Exception as error:
-                said[cell.id] = f"{type(error).__name__}: {error}{failed}"
-    return said
+                results[cell.id] = f"{type(error).__name__}: {error}{notes}"
+    return results
 
 
 def through_data(function: Callable) -> Callable:
@@ -174,15 +149,18 @@ def through_data(function: Callable) -> Callable:
 _NUMBERS = count(1)
 
 
-def _run(source: str, namespace: dict) -> None:
+def run_cell(source: str, namespace: dict) -> None:
+    """Run a cell; a traceback shows its lines."""
     name = f"<cell {next(_NUMBERS)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     exec(compile(source, name, "exec"), namespace)
 
 
-def trials(which: Set) -> Iterator[tuple[str, str, str, dict[str, str], set[str]]]:
-    """(task, what was tried, student, what each check said, the checks that must have failed)."""
-    for task in which.tasks:
+def trials(
+    which: Set, tasks: list[str]
+) -> Iterator[tuple[str, str, str, dict[str, str], set[str]]]:
+    """(task, what was tried, student, the error of each check, the checks that must fail)."""
+    for task in tasks or which.tasks:
         checks = {cell.id for cell in which.of(task, "check")}
         for student in STUDENTS:
             yield task, "the solution", student, grade(which, task, student), set()
@@ -191,15 +169,12 @@ def trials(which: Set) -> Iterator[tuple[str, str, str, dict[str, str], set[str]
         with one_go():
             yield task, "the blank", STUDENTS[0], grade(which, task, STUDENTS[0], empty), checks
         for cell in which.wrong:
-            if parts(cell.id)[0] == task:
-                fails = [
-                    line.removeprefix("# fails:").split()
-                    for line in cell.source.splitlines()
-                    if line.startswith("# fails:")
-                ]
-                with one_go():
-                    said = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source})
-                yield task, cell.id, STUDENTS[1], said, set(*fails) if fails else checks
+            if parts(cell.id)[0] != task:
+                continue
+            listed = re.findall(r"^# fails:(.*)", cell.source, flags=re.M)
+            with one_go():
+                results = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source})
+            yield task, cell.id, STUDENTS[1], results, set(*map(str.split, listed)) or checks
 
 
 @contextlib.contextmanager
@@ -226,39 +201,38 @@ def release(source: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    command, *words = arguments or [""]
-    if command == "release" and not find_spec("nbgrader"):
-        print("The exercises were not released: nbgrader is missing. `make grade` brings it, "
-              "where it has a version for this Python.")  # fmt: skip
-        return 0
-    if command == "release":
-        for source in [solution(word) for word in words] or all_sets():
-            target = EXERCISES / source.parent.name / source.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            text, there = release(source), target.exists() and target.read_text(encoding="utf-8")
-            if text != there:
-                target.write_text(text, encoding="utf-8", newline="\n")
-                print(f"{target.relative_to(notebooks.ROOT)} released")
-        return 0
-    if command == "try" and words:
-        which, wanted, bad = Set(solution(words[0])), words[1:], 0
-        for task, tried, student, said, must in trials(which):
-            if wanted and task not in wanted:
-                continue
-            failed = {check for check, words in said.items() if words}
-            bad += failed != must
-            print("ok " if failed == must else "BAD", task, tried, student)
-            for check, sentence in said.items():
-                print(f"      {check}: {sentence or 'passed'}")
-        return 1 if bad else 0
+    match arguments:
+        case ["release", *words]:
+            if not find_spec("nbgrader"):
+                print(
+                    "The exercises were not released: nbgrader is missing. `make grade` brings it, "
+                    "where it has a version for this Python."
+                )
+                return 0
+            for source in [solution(word) for word in words] or all_sets():
+                target, text = EXERCISES / source.parent.name / source.name, release(source)
+                if not target.exists() or target.read_text(encoding="utf-8") != text:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_text(text, encoding="utf-8", newline="\n")
+                    print(f"{target.relative_to(notebooks.ROOT)} released")
+            return 0
+        case ["try", word, *tasks]:
+            bad = 0
+            for task, tried, student, results, expected in trials(Set(solution(word)), tasks):
+                failed = {check for check, error in results.items() if error}
+                bad += failed != expected
+                print("ok " if failed == expected else "BAD", task, tried, student)
+                for check, error in results.items():
+                    print(f"      {check}: {error or 'passed'}")
+            return 1 if bad else 0
     print(__doc__)
     return 2
 
 
 def solution(word: str) -> Path:
     """The set that ``word`` names: a path, or 03, or 03_macs_and_flops."""
-    found = [path for path in all_sets() if path.stem == word or path.stem.startswith(f"{word}_")]
-    return found[0] if found else Path(word)
+    paths = [path for path in all_sets() if f"{path.stem}_".startswith(f"{word}_")]
+    return paths[0] if paths else Path(word)
 
 
 def all_sets() -> list[Path]:

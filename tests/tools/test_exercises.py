@@ -1,9 +1,11 @@
 """Every set: its shape, each check tried both ways, and what is released of it."""
 
+import dis
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import CodeType
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
@@ -57,6 +59,53 @@ def test_a_set_has_its_shape(path: Path) -> None:
         assert "answer" in kinds_there
 
 
+def parts_of(code: CodeType) -> list[CodeType]:
+    """The functions, classes and comprehensions of ``code``."""
+    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+
+def globals_of(code: CodeType) -> set[str]:
+    """What a function reads from outside, and what those within it read."""
+    steps = dis.get_instructions(code)
+    own = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*map(globals_of, parts_of(code)))
+
+
+def names_of(source: str) -> tuple[set[str], set[str], set[str]]:
+    """What a cell assigns, what it reads from other cells, and what its functions read."""
+    code = compile(source, "cell", "exec")
+    assigned, read, later = set(), set(), set()
+    for step in dis.get_instructions(code):
+        if step.opname == "STORE_NAME":
+            assigned.add(step.argval)
+        elif step.opname == "LOAD_NAME" and step.argval not in assigned:
+            read.add(step.argval)
+    for part in parts_of(code):
+        at_once = part.co_name.startswith("<") and part.co_name != "<lambda>"
+        (read if at_once else later).update(globals_of(part) - (assigned if at_once else set()))
+    return assigned, read | later - assigned, later
+
+
+@by_name
+def test_no_task_changes_a_name_that_the_cells_of_another_share(path: Path) -> None:
+    """A cell that runs a second time finds the names of its own task as they were."""
+    which = Set(path)
+    cells = {cell.id: (*parts(cell.id), *names_of(cell.source)) for cell in which.code}
+    shared = {}  # each name to the task whose cells hand it on
+    for own, (task, kind, assigned, _, later) in cells.items():
+        others = [row[3] for name, row in cells.items() if row[0] == task and name != own]
+        handed_on = assigned & set().union(*others, later if kind != "check" else ())
+        for name in handed_on | (assigned if not task else set()):
+            shared.setdefault(name, set()).add(task)
+    clashes = {
+        f"{cell}: {name}"
+        for cell, (task, _, assigned, *_) in cells.items()
+        for name in assigned & shared.keys()
+        if shared[name] - {task}
+    }
+    assert clashes == set()
+
+
 @by_name
 def test_every_task_has_its_wrong_answers(path: Path) -> None:
     which = Set(path)
@@ -89,6 +138,43 @@ def test_the_solution_scores_full_the_blank_nothing_and_wrong_answers_what_is_ri
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+WRONG_KINDS = ["None", "'text'", "3", "[]", "{}", "..."]
+
+
+@pytest.mark.everything
+@by_name
+def test_an_answer_of_a_wrong_type_ends_in_a_sentence(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TRY_KINDS, str(path), *WRONG_KINDS],
+        cwd=notebooks.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+TRY_KINDS = """
+import ast, sys
+from pathlib import Path
+from tools import exercises
+
+path, *kinds = sys.argv[1:]
+which = exercises.Set(Path(path))
+for task in which.tasks:
+    last = which.of(task, "answer")[-1]
+    checks = {cell.id: ast.dump(ast.parse(cell.source)) for cell in which.of(task, "check")}
+    for name in exercises.names(which.of(task, "answer")):
+        for kind in kinds:
+            for wrong in (f"{name} = {kind}", f"def {name}(*_): return {kind}"):
+                answers = {last.id: f"{last.source}\n\n{wrong}"}
+                with exercises.one_go():
+                    results = exercises.grade(which, task, "ada", answers)
+                for check, error in results.items():
+                    if f"id='{name}'" in checks[check] and error[:14] not in ("", "AssertionError"):
+                        print(f"{check}, after {wrong}: {error}")
+"""
+
+
 @pytest.mark.everything
 @by_name
 def test_what_is_released_is_what_nbgrader_makes_of_it(path: Path) -> None:
@@ -116,7 +202,7 @@ def test_nothing_is_released_but_sets_and_no_answer_with_them() -> None:
 @pytest.fixture
 def little(tmp_path: Path) -> Set:
     """A set of one task, to see that a trial notices what is wrong with a set."""
-    kept = {"grade": False, "solution": False, "locked": True, "schema_version": 3}
+    shared = {"grade": False, "solution": False, "locked": True, "schema_version": 3}
     cells = [
         ("student", 'student = ""\n### BEGIN SOLUTION\nstudent = "ada"\n### END SOLUTION', {}),
         ("setup", "from helpers.exercises import draw, expect", {}),
@@ -129,7 +215,7 @@ def little(tmp_path: Path) -> Set:
         ("twice-check", 'expect("twice", twice(n), n + n)', {"grade": True, "points": 10.0}),
     ]
     made = [
-        new_code_cell(source, id=name, metadata={"nbgrader": {**kept, "grade_id": name, **more}})
+        new_code_cell(source, id=name, metadata={"nbgrader": {**shared, "grade_id": name, **more}})
         for name, source, more in cells
     ]
     path = tmp_path / "little.ipynb"
