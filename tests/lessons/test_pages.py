@@ -1,24 +1,23 @@
-"""What the pages beside the notebooks say of them is so: links, minutes, order, answers."""
+"""What the pages say of the notebooks is so: links, the table of lessons, minutes, their order."""
 
-import ast
 import html
 import re
 import subprocess
-from collections import Counter
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import pytest
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell
 
 from tests.lessons import rules
 from tools import notebooks
+from tools.lessons import LESSONS
 
 ROOT = notebooks.ROOT
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 OPENING = "the opening"
+MAP = "assets/figures/map.svg"
+lesson = cache(notebooks.read)
 
 
 def text(name: str) -> str:
@@ -57,11 +56,7 @@ def test_every_link_of_a_page_leads_to_a_file_of_the_course(page: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if page.name != "CHANGELOG.md"],  # which names what is gone, too
-    ids=lambda page: page.name,
-)
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)  # all but the changelog
 def test_every_make_of_a_page_is_there(page: Path) -> None:
     code = re.findall(r"^```.*?^```|`[^`\n]+`", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     named = {target for part in code for target in re.findall(r"\bmake ([a-z][a-z-]*)", part)}
@@ -69,31 +64,47 @@ def test_every_make_of_a_page_is_there(page: Path) -> None:
     assert named <= rules_of_make
 
 
-def test_a_new_reader_is_at_work_before_250_words() -> None:
-    top = text("README.md").partition("\n## The course")[0]
-    assert "make lab" in top
-    assert "make test" in top
-    shown = re.sub(r"!\[[^\]]*\]|\]\([^)]*\)", "", top)
-    assert len(re.findall(r"[\w'’-]+", shown)) <= 250
+# The table of lessons
 
 
-def test_the_picture_is_small_and_says_what_it_shows() -> None:
-    alt, name = re.search(r"!\[([^\]]+)\]\((\S+jupyterlab\.png)\)", text("README.md")).groups()
-    assert len(alt) > 100
-    assert (ROOT / name).stat().st_size <= 250_000
+def test_the_table_names_every_lesson_and_the_lessons_have_its_titles() -> None:
+    paths = sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    assert [row.name for row in LESSONS] == [path.stem for path in paths]
+    titles = [lesson(path).cells[0].source.partition("\n")[0] for path in paths]
+    assert titles == [f"# {row.heading}" for row in LESSONS]
+
+
+def test_readme_shows_the_table_with_each_lessons_minutes() -> None:
+    for row in LESSONS:
+        minutes = stated(notebooks.NOTEBOOKS / f"{row.name}.ipynb")
+        link = f"[{row.number} {row.title}](notebooks/{row.name}.ipynb)"
+        assert f"| {link} | {row.question} | {row.tools} | {minutes} |\n" in text("README.md")
+
+
+def test_the_map_and_its_alternative_text_show_the_table() -> None:
+    drawn = re.findall(r'font-weight="bold"[^>]*>([^<]+)<|"middle"[^>]*>(\d\d)<', text(MAP))
+    read = re.search(rf"!\[([^\]]+)\]\({MAP}\)", text("README.md"))[1]
+    for part in dict.fromkeys(row.part for row in LESSONS if row.part):
+        rows = [row for row in LESSONS if row.part == part]
+        start = drawn.index((part, "")) + 1
+        assert drawn[start : start + len(rows)] == [("", row.number) for row in rows]
+        found = re.findall(r"lesson (\d\d), (.+?)(?=: | \()", read.partition(part.rstrip("?"))[2])
+        assert found[: len(rows)] == [(row.number, row.title) for row in rows]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_link_to_a_lesson_bears_its_number_and_title(page: Path) -> None:
+    links = re.findall(r"\[(\d\d [^\]]+)\]\(\S*?notebooks/(\w+)\.ipynb\)", page.read_text("utf-8"))
+    titles = {row.name: f"{row.number} {row.title}" for row in LESSONS}
+    assert [label for label, name in links] == [titles[name] for label, name in links]
 
 
 # The syllabus
 
 
 @cache
-def lesson(path: Path) -> NotebookNode:
-    return notebooks.read(path)
-
-
-@cache
 def minutes_of_parts(path: Path) -> dict[str, float]:
-    """Minutes of a lesson's sections, by heading; what stands before them is its opening."""
+    """Minutes of a lesson's sections, by heading; what is before them is its opening."""
     parts: dict[str, list] = {OPENING: []}
     for cell in lesson(path).cells:
         heading = re.match(r"## (.+)", cell.source) if cell.cell_type == "markdown" else None
@@ -105,20 +116,8 @@ def minutes_of_parts(path: Path) -> dict[str, float]:
 
 def stated(path: Path) -> int:
     """The minutes that a lesson or a set of exercises gives itself."""
-    first = lesson(path).cells[0].source
-    if "exercises" not in path.parts:
-        return int(re.search(r"\*\*Time\*\* (\d+) minutes", first)[1])
-    return int(re.search(r"about (?:(\d+) minutes|three hours)", first)[1] or 180)
-
-
-def needs(path: Path) -> set[str]:
-    """The numbers of the lessons that a lesson asks for."""
-    said = re.search(r"\*\*You need\*\*(.*?)\*\*Time\*\*", lesson(path).cells[0].source, re.S)
-    return (
-        set(re.findall(r"(?<!\w)\d\d(?!\w)", re.sub(r"\]\([^)]*\)", "]", said[1])))
-        if said
-        else set()
-    )
+    time = r"\*\*Time\*\* (\d+) minutes|about (\d+) minutes|about three hours"
+    return int(next(filter(None, re.search(time, lesson(path).cells[0].source).groups()), 180))
 
 
 def linked(cell: str) -> Path | None:
@@ -128,27 +127,24 @@ def linked(cell: str) -> Path | None:
 
 def tables(source: str) -> list[list[list[str]]]:
     """The rows of each table, as cells, without its header."""
-    found = re.findall(r"(?:^\|.*\n)+", source, flags=re.M)
-    rows = [[line.strip("|").split("|") for line in table.splitlines()[2:]] for table in found]
+    blocks = re.findall(r"(?:^\|.*\n)+", source, flags=re.M)
+    rows = [[line.strip("|").split("|") for line in block.splitlines()[2:]] for block in blocks]
     return [[[cell.strip() for cell in row] for row in table] for table in rows]
 
 
-def plans() -> dict[str, str]:
-    """The syllabus's text for each length of a course, by its heading."""
-    _, *sections = re.split(r"^## ", text("docs/syllabus.md"), flags=re.M)
-    return {section.partition("\n")[0]: section.partition("\n")[2] for section in sections}
+def plan(length: str) -> str:
+    """The syllabus's text for one length of the course."""
+    return re.split(rf"^## (?={length}\n)", text("docs/syllabus.md"), flags=re.M)[1].split("\n## ")[
+        0
+    ]
 
 
-SHORT = {"90 minutes": [90], "Half a day": [240, 240], "Two days": [360, 360]}
-
-
-@pytest.mark.parametrize("length", SHORT)
-def test_a_short_plan_adds_up_and_fits(length: str) -> None:
-    days = tables(plans()[length])
-    assert len(days) == len(SHORT[length])
-    for rows, most in zip(days, SHORT[length], strict=True):
-        assert f"{most} minutes" in f"{length} {plans()[length]}"
-        *rows, (last, _, together, _) = rows
+@pytest.mark.parametrize(
+    ("length", "most"), [("90 minutes", 90), ("Half a day", 240), ("Two days", 360)]
+)
+def test_a_short_plan_adds_up_and_fits(length: str, most: int) -> None:
+    assert f"{most} minutes" in plan(length)
+    for *rows, (last, _, together, _) in tables(plan(length)):
         for what, parts, minutes, _ in rows:
             if (path := linked(what)) and parts == "all":
                 assert int(minutes) == stated(path), what
@@ -160,67 +156,49 @@ def test_a_short_plan_adds_up_and_fits(length: str) -> None:
         assert int(together.strip("*")) == sum(int(row[2]) for row in rows) <= most
 
 
-@pytest.mark.parametrize("length", SHORT)
-def test_a_short_plan_bridges_what_it_left_out_and_nothing_else(length: str) -> None:
-    plan = tables(plans()[length])
-    for rows in [chain(*plan)] if length == "Two days" else plan:  # half a day has two roads
-        whole: set[str] = set()
-        for what, parts, _, bridge in rows:
-            path = linked(what)
-            if path and path.parent == notebooks.NOTEBOOKS:
-                assert set(re.findall(r"\b\d\d\b", bridge)) == needs(path) - whole, what
-                whole |= {path.name[:2]} if parts == "all" else set()
-            elif path:
-                assert path.name[:2] in whole, f"{what} before its lesson"
+def test_a_term_has_every_lesson_in_order_and_every_set() -> None:
+    ((*weeks, total),) = tables(plan("A term"))
+    assert [row[0] for row in weeks if row[0]] == [str(week + 1) for week in range(len(LESSONS))]
+    for at, together in ((1, total[2]), (3, total[4])):
+        rows = [(linked(row[at]), int(row[at + 1])) for row in weeks if row[at]]
+        assert all(minutes == stated(path) for path, minutes in rows)
+        assert int(together.strip("*")) == sum(minutes for _, minutes in rows)
+    taught = [linked(row[1]).stem for row in weeks if row[1]]
+    assert taught == [row.name for row in LESSONS]
+    handed_out = {linked(row[3]) for row in weeks if row[3]}
+    assert handed_out == set((notebooks.NOTEBOOKS / "exercises").rglob("*.ipynb"))
 
 
-def test_a_term_has_every_lesson_and_every_set_in_an_order_that_meets_their_needs() -> None:
-    ((*weeks, total),) = tables(plans()["A term"])
-    both = [[(row[at], row[at + 1]) for row in weeks if row[at]] for at in (1, 3)]
-    for at, rows in zip((2, 4), both, strict=True):
-        assert all(int(minutes) == stated(linked(what)) for what, minutes in rows)
-        assert int(total[at].strip("*")) == sum(int(minutes) for _, minutes in rows)
-    classes, sets = ([linked(what) for what, _ in rows] for rows in both)
-    assert [row[0] for row in weeks if row[0]] == [str(week) for week in range(1, 16)]
-    assert classes == sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
-    assert set(sets) == set((notebooks.NOTEBOOKS / "exercises").rglob("*.ipynb"))
-    taught = [path.name[:2] for path in classes]
-    assert all(needs(path) <= set(taught[:week]) for week, path in enumerate(classes))
-
-
-# The ten questions
-
-
-def claims(path: Path) -> set[str]:
-    """The texts of a notebook's claims."""
-    found = set()
-    for cell in lesson(path).cells:
-        if cell.cell_type == "code":
-            tree = ast.parse(rules.TransformerManager().transform_cell(cell.source))
-            calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-            found |= {
-                call.args[0].value
-                for call in calls
-                if isinstance(call.func, ast.Name)
-                and call.func.id == "claim"
-                and isinstance(call.args[0], ast.Constant)
-            }
-    return found
+# The ten questions and the glossary
 
 
 def test_the_ten_questions_are_answered_by_claims_of_the_lessons() -> None:
-    page = text("docs/learners.md")
-    questions, key = page.partition("<details>")[::2]
+    questions, _, key = text("docs/learners.md").partition("<details>")
     asked = re.split(r"^\d+\. ", questions.partition("## Ten questions")[2], flags=re.M)[1:]
-    options = [re.findall(r"^ +- \((\w)\) \S", question, flags=re.M) for question in asked]
-    assert options == 10 * [["a", "b", "c", "d"]]
     (answers,) = tables(key)
-    assert [row[0] for row in answers] == [str(number) for number in range(1, 11)]
-    for number, letter, where, said, why in answers:
-        assert re.fullmatch(r"\([a-d]\)", letter)
-        assert said.strip("*") in claims(linked(where)), number
-        assert len(why) > 20
-    assert len({where for _, _, where, _, _ in answers}) == 10  # a lesson each
-    assert max(Counter(letter for _, letter, *_ in answers).values()) <= 3
-    prose = NotebookNode(cells=[new_markdown_cell(page)])
-    assert list(rules.prose_holds_no_measurement(prose, ROOT)) == []
+    assert len(answers) == len(asked) == 10
+    for question, (_, letter, where, claim, _) in zip(asked, answers, strict=True):
+        assert f"   - {letter} " in question
+        code = "\n".join(cell.source for cell in lesson(linked(where)).cells)
+        assert claim.strip("*") in re.sub(r'"\s*"', "", code), where
+
+
+def prose(path: Path) -> str:
+    cells = [cell for cell in lesson(path).cells if cell.cell_type == "markdown"]
+    return "\n".join(cell.source for cell in cells if "glossary" not in cell.id).lower()
+
+
+def test_the_words_of_the_glossary_are_in_the_lessons_that_it_names() -> None:
+    first = notebooks.NOTEBOOKS / "00_start_here.ipynb"
+    table = "\n".join(cell.source for cell in lesson(first).cells if "glossary" in cell.id)
+    (rows,) = tables(table + "\n")
+    for words, _, where in rows:
+        paths = [first.with_name(name) for name in re.findall(r"\((\w+\.ipynb)\)", where)]
+        paths += [first] * where.startswith("here")
+        lacking = [
+            (word, path.name)
+            for path in paths
+            for word in words.split(", ")
+            if word.lower() not in prose(path)
+        ]
+        assert not lacking
