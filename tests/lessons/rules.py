@@ -14,29 +14,13 @@ from pathlib import Path
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from tools import notebooks
+from tools import lessons, notebooks
 
 LONGEST_CELL, WIDEST_LINE, TALLEST_OUTPUT = 25, 84, 32
 LONGEST_OF_A_TASK = 48  # what an exercise gives is a program, and a check asks for several things
 MOST_MINUTES, MOST_AT_HOME = 38, 15
 IGNORED, FOLDED = "nbval-ignore-output", "hide-input"
-LESSONS = {
-    "00": "Start here",
-    "01": "Timing",
-    "02": "cProfile",
-    "03": "MACs and FLOPs",
-    "04": "The roofline",
-    "05": "The torch profiler",
-    "06": "The GPU's timeline",
-    "07": "line_profiler",
-    "08": "Memory of a program",
-    "09": "Memory of a network",
-    "10": "Data and processes",
-    "11": "Nsight",
-    "12": "Whole programs",
-    "13": "ResNet-50 and ViT",
-    "14": "Make it fast",
-}
+LESSONS = {lesson.number: lesson.title for lesson in lessons.LESSONS}
 # Tags and comments that would take a cell out of the strict comparison without a trace.
 LOOPHOLES = re.compile(r"#\s*(PYTEST_VALIDATE_|NBVAL_)|nbval-(skip|raises)|raises-exception")
 
