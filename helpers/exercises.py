@@ -110,7 +110,10 @@ def _is_kind(value: object, kind: object) -> bool:
         if not isinstance(value, dict):
             return False
         kinds = dict.fromkeys(value, kind[str]) if str in kind else kind
-        return all(key in value and _is_kind(value[key], kinds[key]) for key in kinds)
+        return all(
+            isinstance(key, str) and key in value and _is_kind(value[key], kinds[key])
+            for key in kinds
+        )
     return isinstance(value, kind)
 
 

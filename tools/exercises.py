@@ -15,6 +15,7 @@ Every cell has a grade_id, TASK-WHAT; what it is follows from its nbgrader metad
                      "# wrong: why", then perhaps "# fails: CHECK", if not all of the task's do
 """
 
+import ast
 import contextlib
 import dis
 import io
@@ -37,6 +38,7 @@ from tools import notebooks
 SOLUTIONS = notebooks.NOTEBOOKS / "solutions"
 EXERCISES = notebooks.NOTEBOOKS / "exercises"
 STUDENTS = ("ada", "grace", "Zoë-7")  # for whom every solution must score full
+WRONG_TYPES = ("None", "'text'", "3", "[]", "{}", "...")
 STUB = "...  # your answer"
 
 
@@ -113,12 +115,12 @@ def grade(
     results = {}
     with contextlib.redirect_stdout(io.StringIO()):
         for cell in given:
-            run_cell(cell.source, answers_space)
-            run_cell(cell.source, checks_space)
+            _run(cell.source, answers_space)
+            _run(cell.source, checks_space)
         notes = ""
         for cell in answer:
             try:
-                run_cell((answers or {}).get(cell.id, cell.source), answers_space)
+                _run((answers or {}).get(cell.id, cell.source), answers_space)
             except Exception as error:  # the checks say what is missing
                 notes = f" (its cell failed: {type(error).__name__}: {error})"
         for name in names(answer) & answers_space.keys():
@@ -129,7 +131,7 @@ def grade(
                 notes += f" ({name} is not data: {error})"
         for cell in which.of(task, "check"):
             try:
-                run_cell(cell.source, checks_space)
+                _run(cell.source, checks_space)
                 results[cell.id] = ""
             except Exception as error:
                 results[cell.id] = f"{type(error).__name__}: {error}{notes}"
@@ -149,7 +151,7 @@ def through_data(function: Callable) -> Callable:
 _NUMBERS = count(1)
 
 
-def run_cell(source: str, namespace: dict) -> None:
+def _run(source: str, namespace: dict) -> None:
     """Run a cell; a traceback shows its lines."""
     name = f"<cell {next(_NUMBERS)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -175,6 +177,25 @@ def trials(
             with one_go():
                 results = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source})
             yield task, cell.id, STUDENTS[1], results, set(*map(str.split, listed)) or checks
+
+
+def unclear_errors(which: Set, task: str) -> Iterator[str]:
+    """What a check says of an answer of a wrong type, where that is not a sentence."""
+    checks, last = which.of(task, "check"), which.of(task, "answer")[-1]
+    for name in sorted(names(which.of(task, "answer"))):
+        asked = [
+            cell.id
+            for cell in checks
+            if any(getattr(node, "id", "") == name for node in ast.walk(ast.parse(cell.source)))
+        ]
+        for value in WRONG_TYPES if asked else ():
+            for wrong in (f"{name} = {value}", f"def {name}(*_): return {value}"):
+                answers = {last.id: f"{last.source}\n\n{wrong}"}
+                with one_go():
+                    results = grade(which, task, STUDENTS[0], answers)
+                for check in asked:
+                    if results[check] and not results[check].startswith("AssertionError"):
+                        yield f"{check}, after {wrong}: {results[check]}"
 
 
 @contextlib.contextmanager
@@ -217,8 +238,12 @@ def main(arguments: list[str]) -> int:
                     print(f"{target.relative_to(notebooks.ROOT)} released")
             return 0
         case ["try", word, *tasks]:
-            bad = 0
-            for task, tried, student, results, expected in trials(Set(solution(word)), tasks):
+            which, bad = Set(solution(word)), 0
+            for task in tasks or which.tasks:
+                for error in unclear_errors(which, task):
+                    bad += 1
+                    print("BAD", error)
+            for task, tried, student, results, expected in trials(which, tasks):
                 failed = {check for check, error in results.items() if error}
                 bad += failed != expected
                 print("ok " if failed == expected else "BAD", task, tried, student)

@@ -116,6 +116,51 @@ def test_a_choice_is_one_of_the_options(capsys: pytest.CaptureFixture) -> None:
         assert str(raised.value) == said
 
 
+LIST, TABLE = [float] * 2, {"first": float, "half": [float] * 2}
+KINDS = [
+    (3, float, ""),
+    (np.float32(3), int, ""),
+    (torch.tensor(2.5), float, ""),
+    ((1, 2.5), LIST, ""),
+    (np.ones(2).tolist(), LIST, ""),
+    (["a", "b", "c"], [str, ...], ""),
+    ({"first": 1, "half": [2, 3], "more": None}, TABLE, ""),
+    ({"a": [1, "x"]}, {str: [int, object]}, ""),
+    (None, float, "expected a number, but None came"),
+    (True, int, "expected a whole number, but True came"),
+    (2.5, int, "expected a whole number, but 2.5 came"),
+    (float("nan"), int, "expected a whole number, but nan came"),
+    (3, str, "expected a string, but 3 came"),
+    ("xy", LIST, "expected a list of 2, each a number, but 'xy' came"),
+    ([1], LIST, "came"),
+    ([], [str, ...], r"expected a list, each a string, but \[\] came"),
+    (["a", 1], [str, float, str], "expected a list of 3: a string, a number, a string, but"),
+    ({"first": 1}, TABLE, "expected a dictionary with 'first': a number, 'half': a list of 2"),
+    ({1: [1, "x"]}, {str: [int, object]}, "expected a dictionary, but"),
+    (..., float, "not answered yet"),
+]
+
+
+@pytest.mark.parametrize(("value", "kind", "sentence"), KINDS)
+def test_an_answer_has_a_kind(value: object, kind: object, sentence: str) -> None:
+    if not sentence:
+        exercises.answer("it", value, kind)
+        return
+    with pytest.raises(AssertionError, match=f"^it: .*{sentence}"):
+        exercises.answer("it", value, kind)
+
+
+def test_a_function_returns_its_kind() -> None:
+    double = exercises.function("double", lambda n: 2 * n, float)
+    assert exercises.function("double", double, float)(2) == 4
+    with pytest.raises(AssertionError, match=r"^what double returns: expected a number, but .aa."):
+        double("a")
+    with pytest.raises(AssertionError, match=r"^double: expected a function, but 3 came$"):
+        exercises.function("double", 3)
+    with pytest.raises(ZeroDivisionError):  # the student's own
+        exercises.function("inverse", lambda n: 1 / n)(0)
+
+
 class Clock:
     """Stands for the module ``time``: no other work on this computer moves it."""
 
