@@ -109,7 +109,7 @@ class Scoring:
         else:
             with contextlib.redirect_stdout(io.StringIO()):
                 namespace = self.setup if kind == "setup" else self.namespace(task)
-                exercises._run(cell.source, namespace)
+                exercises.run_cell(cell.source, namespace)
         try:
             printed, error = self.kernel.run(cell.source, seconds)
         except KernelEnded as end:
@@ -144,7 +144,7 @@ class Scoring:
                 raise KernelEnded(self.ended[task])
             with alone, at_most(seconds), contextlib.redirect_stdout(printed):
                 self.fetch_answers(cell, task)
-                exercises._run(cell.source, self.namespace(task))
+                exercises.run_cell(cell.source, self.namespace(task))
         except KernelEnded as end:
             self.failures[cell.id] = str(end)
             self.kernel.end()

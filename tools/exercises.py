@@ -115,12 +115,12 @@ def grade(
     results = {}
     with contextlib.redirect_stdout(io.StringIO()):
         for cell in given:
-            _run(cell.source, answers_space)
-            _run(cell.source, checks_space)
+            run_cell(cell.source, answers_space)
+            run_cell(cell.source, checks_space)
         notes = ""
         for cell in answer:
             try:
-                _run((answers or {}).get(cell.id, cell.source), answers_space)
+                run_cell((answers or {}).get(cell.id, cell.source), answers_space)
             except Exception as error:  # the checks say what is missing
                 notes = f" (its cell failed: {type(error).__name__}: {error})"
         for name in names(answer) & answers_space.keys():
@@ -131,7 +131,7 @@ def grade(
                 notes += f" ({name} is not data: {error})"
         for cell in which.of(task, "check"):
             try:
-                _run(cell.source, checks_space)
+                run_cell(cell.source, checks_space)
                 results[cell.id] = ""
             except Exception as error:
                 results[cell.id] = f"{type(error).__name__}: {error}{notes}"
@@ -151,7 +151,7 @@ def through_data(function: Callable) -> Callable:
 _NUMBERS = count(1)
 
 
-def _run(source: str, namespace: dict) -> None:
+def run_cell(source: str, namespace: dict) -> None:
     """Run a cell; a traceback shows its lines."""
     name = f"<cell {next(_NUMBERS)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)

@@ -56,7 +56,11 @@ def test_every_link_of_a_page_leads_to_a_file_of_the_course(page: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)  # all but the changelog
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.name != "CHANGELOG.md"],  # which names what is gone, too
+    ids=lambda page: page.name,
+)
 def test_every_make_of_a_page_is_there(page: Path) -> None:
     code = re.findall(r"^```.*?^```|`[^`\n]+`", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     named = {target for part in code for target in re.findall(r"\bmake ([a-z][a-z-]*)", part)}
