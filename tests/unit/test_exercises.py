@@ -337,5 +337,30 @@ def test_what_pack_does_not_write_is_refused(packed: dict) -> None:
         values.unpack(packed)
 
 
+@pytest.mark.parametrize(
+    ("value", "is_data"),
+    [
+        (np.bool_(True), True),
+        ({np.int64(1): 2}, True),
+        (np.arange(3.0), True),
+        ([np.float32(1), (2, None)], True),
+        ({1.5: 2}, False),
+        ({1, 2}, False),
+        (range(3), False),
+        (b"x", False),
+    ],
+    ids=str,
+)
+def test_the_notebook_and_the_grader_agree_on_what_is_data(value: object, is_data: bool) -> None:
+    if is_data:
+        expect("it", value, value)
+        expect("it", values.unpack(values.pack(value)), value)
+        return
+    with pytest.raises(AssertionError):
+        expect("it", value, value)
+    with pytest.raises(ValueError, match="came"):
+        values.pack(value)
+
+
 def test_the_examples_are_true() -> None:
     assert doctest.testmod(exercises).failed == 0
