@@ -4,7 +4,7 @@
 # make test-all   everything that CI checks
 # make grade SUBMISSIONS=folder                 a class's exercises (OPTIONS="--due 2026-12-01T23:59")
 # make slides     a deck for each lesson, in slides/
-# make site       the course as a web site to read, in site/
+# make site       the course as a web site to read, in site/html/
 # make report MODEL=package.module:function     profile a model of yours, as one page
 # make compare OLD=module:function NEW=module:function     which is faster? (OPTIONS="--seconds 10")
 # make refresh    execute the notebooks in place
@@ -51,7 +51,8 @@ compare: $(READY)
 	@$(BIN)/python -m helpers.compare "$(OLD)" "$(NEW)" $(OPTIONS)
 
 site: $(READY) $(MAKERS)
-	@$(BIN)/python -m tools.site
+	@$(BIN)/sphinx-build -M html . site -c tools/site -q --fail-on-warning --keep-going
+	@echo "written: site/html/index.html"
 
 grade: $(READY) $(GRADERS)
 	@$(BIN)/python -m grading "$(SUBMISSIONS)" $(OPTIONS)

@@ -1,0 +1,109 @@
+"""What Sphinx is told for ``make site``: the course as pages to read, in ``site/html/``.
+
+The source is the course's own folder. The notebooks are shown with the outputs that are stored in
+them, and nothing is executed. Solutions and instructors' notes are left out. The pages ask nothing
+of the network.
+"""
+
+import json
+import re
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+
+project = html_title = "Measure PyTorch"
+language = "en"
+smartquotes = False
+root_doc = "README"
+include_patterns = ["*.md", "docs/*.md", "notebooks/*.ipynb", "notebooks/exercises/*/*.ipynb"]
+exclude_patterns = [".*"]  # .venv holds thousands of files
+extensions = ["myst_nb"]
+suppress_warnings = ["misc.highlighting_failure"]  # %cd is not Python
+
+nb_execution_mode = "off"
+nb_merge_streams = True
+nb_code_prompt_show = "Show the check"
+nb_code_prompt_hide = "Hide the check"
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4  # for links such as README.md#for-students
+
+html_theme = "pydata_sphinx_theme"
+html_theme_options = {
+    "navbar_center": [],
+    "navbar_align": "right",
+    "navbar_end": ["theme-switcher"],
+    "article_header_start": [],
+    "article_header_end": ["download.html"],
+    "primary_sidebar_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": [],
+    "footer_end": [],
+    "search_bar_text": "Search the course",
+}
+html_sidebars = {"**": ["contents.html"]}
+html_additional_pages = {"index": "index.html"}  # leads to the README
+html_sourcelink_suffix = ""
+html_use_index = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+templates_path = ["."]
+
+CONTENTS = """
+```{toctree}
+:hidden:
+:glob:
+:caption: Lessons
+notebooks/*
+```
+```{toctree}
+:hidden:
+:glob:
+:caption: Exercises
+notebooks/exercises/*/*
+```
+```{toctree}
+:hidden:
+:glob:
+:caption: About the course
+docs/*
+*
+```
+"""
+NOTES = "<details><summary>Instructor notes</summary>"
+
+
+def prepare_source(app: Sphinx, page: str, source: list[str]) -> None:
+    """Give the first page the table of contents, and take what is not for readers off a lesson."""
+    if page == root_doc:
+        source[0] += CONTENTS
+    elif page.startswith("notebooks/"):
+        notebook = json.loads(source[0])
+        cells = notebook["cells"]
+        notebook["cells"] = [
+            cell for cell in cells if not "".join(cell["source"]).startswith(NOTES)
+        ]
+        # MyST follows the links of the text, but not those of a table that a cell puts out.
+        source[0] = re.sub(r'(href=\\"\w+)\.ipynb\\"', r'\1.html\\"', json.dumps(notebook))
+
+
+def shorten_title(app: Sphinx, page: nodes.document) -> None:
+    """In the table of contents, *01 · Timing: how long …* is *01 · Timing*."""
+    title = app.env.titles[app.env.docname].astext().removeprefix("Exercises ").partition(":")[0]
+    app.env.titles[app.env.docname] = nodes.title("", title)
+
+
+def visit_formula(writer, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula as MathML, which browsers draw and read aloud without a script."""
+    block = isinstance(node, nodes.math_block)
+    formula = convert(node.astext(), display="block" if block else "inline")
+    # A formula that is too wide for a phone scrolls, also from the keyboard.
+    writer.body.append(f'<div class="formula" tabindex="0">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", prepare_source)
+    app.connect("doctree-read", shorten_title, priority=900)  # after Sphinx has noted the title
+    app.add_html_math_renderer("mathml", (visit_formula, None), (visit_formula, None))
