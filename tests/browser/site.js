@@ -50,15 +50,6 @@ const onPaper = () =>
     .filter((one) => one.getClientRects().length && scrolls(one))
     .map((one) => `a ${one.localName} scrolls on paper: ${one.textContent.trim().slice(0, 40)}`);
 
-// Whether the element that has the focus can be seen to have it.
-const focused = () => {
-  const one = document.activeElement;
-  const { top, bottom, width } = one.getBoundingClientRect();
-  const style = getComputedStyle(one);
-  const marked = (style.outlineStyle !== "none" && parseFloat(style.outlineWidth)) || style.boxShadow !== "none";
-  return { name: one.textContent.trim(), seen: width > 0 && bottom > 0 && top < innerHeight && !!marked };
-};
-
 // The first element of each kind that holds text: one style sheet gives all of a kind one colour.
 const kinds = () => {
   const found = new Map();

@@ -80,6 +80,10 @@ def deck(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     page.close()
 
 
+def hidden(cell: NotebookNode) -> bool:
+    return cell.metadata.get("jupyter", {}).get("source_hidden", False)
+
+
 def in_class(lesson: NotebookNode) -> dict:
     """What the deck must show, as the notebook has it."""
     ids = [cell.id for cell in lesson.cells if cell.source.startswith("## At home")]
@@ -88,7 +92,7 @@ def in_class(lesson: NotebookNode) -> dict:
     text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     return {
         "sections": re.findall(r"^## (.+)", text, re.M),
-        "code": [cell.source for cell in cells if cell.cell_type == "code"],
+        "code": [cell.source for cell in cells if cell.cell_type == "code" and not hidden(cell)],
         "predictions": text.count("**Predict.**"),
     }
 
