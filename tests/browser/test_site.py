@@ -150,6 +150,7 @@ def small(tmp_path: Path) -> Path:
     lesson = new_notebook(cells=cells, metadata=notebooks.METADATA)
     files = {
         "README.md": "# Course\n\n[one](notebooks/01_one.ipynb) [more](docs/more.md)\n",
+        "CHANGELOG.md": "# Changelog\n",
         "docs/more.md": "# More\n\n[home](../README.md#course)\n",
         "notebooks/01_one.ipynb": json.dumps(lesson),
         "notebooks/exercises/01_one/01_one.ipynb": json.dumps(lesson),
