@@ -13,11 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 import psutil
 import torch
 import torch.nn.functional as F
 
-from helpers import _input
+from helpers import _input, units
 
 MATRIX_SIZES = (256, 512, 1024)
 BUDGET = 0.03  # seconds for each measurement
@@ -65,6 +66,17 @@ def describe() -> dict[str, str | int]:
         "vector instructions": ", ".join([torch.backends.cpu.get_cpu_capability(), *bfloat16]),
         "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
     }
+
+
+def table() -> pd.DataFrame:
+    """``describe`` as a table, in which every value is marked as this computer's own."""
+    about = describe()
+    rows = {
+        key: units.name(value) if isinstance(value, str) else units.number(value)
+        for key, value in about.items()
+    }
+    rows["memory"] = units.size(about["memory"])
+    return pd.DataFrame({"this computer": rows})
 
 
 def lanes(dtype: torch.dtype = torch.float32) -> int | None:

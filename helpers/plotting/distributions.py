@@ -71,6 +71,82 @@ def bars(
     return description if ax else _canvas.show(panel.figure, description)
 
 
+def bar_rows(
+    rows: Mapping[str, tuple[Mapping[str, float], _canvas.Unit]],
+    *,
+    title: str,
+) -> None:
+    """Several measures of the same things: a row of bars for each measure, one below the other.
+
+    ``rows`` maps the name of a measure to its values, zero or more, and the function that prints
+    one of them. All rows have the same keys, such as the layers of a model, in the same order; each
+    row has its own linear scale, so only bars of the same row can be compared.
+    """
+    _input.filled("rows", rows, what="row of bars")
+    keys = list(next(iter(rows.values()))[0])
+    figure = _canvas.sheet(7.2, 0.6 + 1.05 * len(rows))
+    marks = []
+    for index, (name, (values, unit)) in enumerate(rows.items()):
+        if list(values) != keys:
+            raise ValueError(f"rows[{name!r}] must have the keys {keys}, but {list(values)} came")
+        heights = _input.each(_input.not_negative, f"rows[{name!r}]", values, what="a bar")
+        ax = figure.add_subplot(len(rows), 1, index + 1)
+        colours = [_canvas.BLUE if height < max(heights) else _canvas.RED for height in heights]
+        drawn = ax.bar(keys, heights, color=colours, width=0.6)
+        ax.bar_label(drawn, [unit(height) for height in heights], padding=2, fontsize=9)
+        ax.set(ylim=(0, max(heights) * 1.45 or 1), yticks=[])
+        ax.set_ylabel(name, rotation=0, ha="right", va="center")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="x", length=0, labelbottom=index == len(rows) - 1)
+        shown = ", ".join(
+            f"{key} {unit(height)}" for key, height in zip(keys, heights, strict=True)
+        )
+        marks.append(f"{name}: {shown}")
+    figure.suptitle(title)
+    _canvas.show(
+        figure, f"{len(rows)} rows of {len(keys)} bars. Title: {title}. {'; '.join(marks)}."
+    )
+
+
+def intervals(
+    rows: Mapping[str, tuple[float, float, float]],
+    *,
+    null: tuple[float, float],
+    title: str,
+    xlabel: str,
+) -> None:
+    """A forest plot: for each row a ratio and its confidence interval, beside an A/A test's.
+
+    ``rows`` maps a name to (ratio, lower end, upper end), all positive. ``null`` is the interval
+    that the same procedure gave where nothing had changed; it is drawn as a grey band. A row whose
+    interval is outside of the band is blue if it is lower (faster) and red if it is higher
+    (slower); all others are grey.
+    """
+    _input.filled("rows", rows, what="row of intervals")
+    figure = _canvas.sheet(7.2, 1.2 + 0.45 * len(rows))
+    ax = figure.add_subplot()
+    low, high = _input.each(_input.positive, "null", null, what="the end of an interval")
+    ax.axvspan(low, high, color=_canvas.GREY, alpha=0.3, linewidth=0)
+    ax.axvline(1, color=_canvas.GREY, linestyle="--", linewidth=1.2)
+    marks = [f"a grey band, the A/A test, from {low:.3f} to {high:.3f}"]
+    for row, (name, values) in enumerate(rows.items()):
+        ratio, start, end = _input.each(_input.positive, f"rows[{name!r}]", values, what="a ratio")
+        verdict = "faster" if end < low else "slower" if start > high else "no difference found"
+        colour = {"faster": _canvas.BLUE, "slower": _canvas.RED}.get(verdict, "black")
+        ax.plot([start, end], [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")
+        ax.plot([ratio], [row], "o", color=colour, markersize=8)
+        ax.annotate(
+            verdict, (ratio, row), (0, 9), textcoords="offset points", ha="center", color=colour
+        )
+        marks.append(f"{name}: {ratio:.3f}, from {start:.3f} to {end:.3f}, {verdict}")
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set(ylim=(len(rows) - 0.4, -0.8), title=title, xlabel=xlabel)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.margins(x=0.08)
+    kind = f"Forest plot. Title: {title}. x axis: {xlabel}"
+    _canvas.show(figure, f"{kind}. {'; '.join(marks)}.")
+
+
 def spread(
     groups: Mapping[str, Sequence[float]], *, title: str, xlabel: str, reference: float
 ) -> None:

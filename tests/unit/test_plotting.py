@@ -44,6 +44,27 @@ PICTURES = {  # the arguments of a picture, and its alt text
         ([{"a": 0.0, "b": 2}], {"xlabel": "time", "log": False, "unit": units.ratio}),
         "Bar chart. Title: T. x axis: time. 2 bars: a ~0×; b ~2.00×.",
     ],
+    "bar_rows": [
+        (
+            [
+                {
+                    "MACs": ({"a": 3, "b": 0}, "{:.0f}".format),
+                    "time": ({"a": 1e-3, "b": 2e-3}, units.seconds),
+                }
+            ],
+            {},
+        ),
+        "2 rows of 2 bars. Title: T. MACs: a 3, b 0; time: a ~1.00 ms, b ~2.00 ms.",
+    ],
+    "intervals": [
+        (
+            [{"less": (0.9, 0.8, 0.95), "same": (1.0, 0.97, 1.03), "more": (1.2, 1.1, 1.3)}],
+            {"null": (0.98, 1.02), "xlabel": "ratio"},
+        ),
+        "Forest plot. Title: T. x axis: ratio. a grey band, the A/A test, from 0.980 to 1.020; "
+        "less: 0.900, from 0.800 to 0.950, faster; same: 1.000, from 0.970 to 1.030, no "
+        "difference found; more: 1.200, from 1.100 to 1.300, slower.",
+    ],
     "spread": [
         ([{"it": [0.9, 1.0, 1.1, 1.2, 3.0]}], {"xlabel": "ratio", "reference": 1}),
         "Strip chart. Title: T. x axis: ratio (log scale). it: 5 samples, median ~1.10×, middle "
