@@ -8,7 +8,7 @@ from collections.abc import Callable
 from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#8C8C8C"
@@ -61,5 +61,7 @@ def tick_units(ax: Axes, unit: Unit) -> None:
     ax.xaxis.set_major_formatter(lambda value, _: unit(value).lstrip("~") if value >= 0 else "")
     ax.xaxis.set_minor_formatter("")
     low, high = ax.get_xlim()
-    if ax.get_xscale() == "log" and high < 30 * low:  # else perhaps one power of ten
+    if ax.get_xscale() == "log" and high < 3 * low:  # where a power of ten may be the only tick
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+    elif ax.get_xscale() == "log" and high < 30 * low:
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
