@@ -1,5 +1,3 @@
-import platform
-from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -37,18 +35,6 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[Recorder]:
 
     monkeypatch.setattr(machine, "_fastest", half_a_second)
     return workloads
-
-
-def test_nothing_that_describe_says_is_empty() -> None:
-    about = machine.describe()
-    assert all(about.values())
-
-
-def test_ceilings_are_rates_of_real_work() -> None:
-    rates = machine.ceilings(threads=1)
-    # A single core of any computer that runs torch lies far inside these bounds.
-    assert all(1e8 < rate < 1e14 for rate in rates)
-    assert machine.Ceilings(2.0, 3.0, 4.0).compute == 3.0
 
 
 def test_a_ceiling_counts_the_work_that_was_timed(timed: list[Recorder]) -> None:
@@ -111,12 +97,3 @@ def test_the_peak_is_a_multiplication(
 def test_an_unknown_clock_is_none(reported: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "cpu_freq", Mock(side_effect=[reported, reported]))
     assert machine.clock() is machine.peak() is None
-
-
-def test_a_processor_without_a_name_is_called_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform, "processor", lambda: "")
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    for about in ("Features : fp\n", OSError()):  # no name, and nothing to read
-        monkeypatch.setattr(Path, "read_text", Mock(side_effect=[about]))
-        monkeypatch.setattr(platform, "system", lambda: "Linux")
-        assert machine._processor() == "aarch64"

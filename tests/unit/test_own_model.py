@@ -79,8 +79,6 @@ class Batch:
     ("model", "example", "sentence"),
     [
         (LINE, X.double(), "model must take the example, but (2, 3) float64 came, and RuntimeEr"),
-        (LINE, (X, X), "the example, but (2, 3) float32, (2, 3) float32 came, and TypeErro"),
-        (LINE, "x", "model must take the example, but a str came, and TypeError"),
         (nn.Linear, X, "model must be an nn.Module, but the class Linear came"),
         (WRITTEN, X, "model must be one that can be watched inside, but a ScriptModule came"),
         (META, X, "model and example must be on the CPU or on a CUDA GPU, but a tensor on meta"),
@@ -135,10 +133,3 @@ def test_home_is_where_most_parameters_are() -> None:
     assert own_model.home(model) == ("cpu", torch.float16)
     assert own_model.home(META) == ("meta", torch.float32)
     assert own_model.home(nn.ReLU()) == ("cpu", torch.float32)
-
-
-def test_shapes_and_types_are_described() -> None:
-    x, y = torch.ones(2, 3), torch.ones(4, dtype=torch.int64)
-    assert own_model.described({"a": [x], "b": (y, "word")}) == "(2, 3) float32, (4,) int64"
-    assert own_model.described([y] * 5) == 3 * "(4,) int64, " + "and 2 more"
-    assert own_model.described(None) == "a NoneType"

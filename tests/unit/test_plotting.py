@@ -4,16 +4,15 @@ import base64
 import io
 import re
 
+import numpy as np
 import pytest
 import torch
 from matplotlib import rc_context
-from matplotlib.figure import Figure
 from PIL import Image
 
 from helpers import plotting, units
 
 TRACK = [(10.0, 0.008, "forward", 0), (10.001, 0.004, "conv2d", 1), (10.008, 0.012, "backward", 0)]
-STEPS = [(float(i), 0.5, f"step {i}", 0) for i in range(15)]
 STACKS = {
     ("step", "forward", "conv2d"): 0.020,  # comes before its caller
     ("step", "forward"): 0.001,
@@ -31,7 +30,7 @@ ROOF = {"compute": 100e9, "bandwidth": 20e9}
 
 PICTURES = {  # the arguments of a picture, and its alt text
     "histogram": [
-        ([[1e-3, 1e-3, 2e-3, 3e-3, 9e-3]], {}),
+        ([np.array([1e-3, 1e-3, 2e-3, 3e-3, 9e-3])], {}),
         "Histogram. Title: T. x axis: time of one call (log scale); y axis: number of samples "
         "(log scale). 5 samples in 40 bins: smallest ~1.00 ms, median ~2.00 ms, largest ~9.00 ms.",
     ],
@@ -39,10 +38,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         ([{"loops": 0.25, "F.conv2d": 6e-5}], {"xlabel": "median time"}),
         "Bar chart. Title: T. x axis: median time (log scale). 2 bars: loops ~250 ms; F.conv2d "
         "~60.0 µs.",
-    ],
-    "bars of no length": [
-        ([{"a": 0.0, "b": 2}], {"xlabel": "time", "log": False, "unit": units.ratio}),
-        "Bar chart. Title: T. x axis: time. 2 bars: a ~0×; b ~2.00×.",
     ],
     "bar_rows": [
         (
@@ -70,10 +65,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "Strip chart. Title: T. x axis: ratio (log scale). it: 5 samples, median ~1.10×, middle "
         "half ~1.00× to ~1.20×; a dashed line at 1.",
     ],
-    "images": [
-        ([{"grey": torch.rand(1, 2, 3), "colour": torch.rand(3, 4, 6)}], {}),
-        "2 pictures. Title: T. grey, 2 × 3 pixels; colour, 4 × 6 pixels.",
-    ],
     "roofline": [
         ([{"add": (1 / 12, 1e9), "ReLU": (1 / 8, 2e9), "product": (50, 80e9)}], ROOF),
         "Roofline. Title: T. x axis: arithmetic intensity in FLOP/B (log scale); y axis: rate "
@@ -93,11 +84,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "outermost: forward from ~0 s for ~8.00 ms, backward from ~8.00 ms for ~12.0 ms; loader: "
         "1 span, nested 1 deep; outermost: next batch from ~2.00 ms for ~3.00 ms.",
     ],
-    "timeline of many spans": [
-        ([{"main": STEPS}], {"unit": lambda value: f"{value:.0f}"}),
-        "Timeline. Title: T. x axis: time. 1 tracks over 14. main: 15 spans, nested 1 deep; "
-        f"outermost: {', '.join(f'step {i} from {i} for 0' for i in range(12))}, and 3 more.",
-    ],
     "icicle": [
         ([STACKS], {"rows": 2}),
         "Icicle chart. Title: T. x axis: time; y axis: depth of call. 2 rows; row 1: step ~81.0 "
@@ -115,7 +101,7 @@ PICTURES = {  # the arguments of a picture, and its alt text
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_says_what_it_shows(name: str, shown: list[dict]) -> None:
     (arguments, options), text = PICTURES[name]
-    getattr(plotting, name.split(" of ")[0])(*arguments, title="T", **options)
+    getattr(plotting, name)(*arguments, title="T", **options)
     assert [data["text/plain"] for data in shown] == [text]
 
 
@@ -134,43 +120,17 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
     assert b"Software" not in png  # which would name a version
 
 
-def test_a_panel_of_bars_shows_nothing_and_returns_its_text(shown: list[dict]) -> None:
-    panel = Figure().add_subplot()
-    text = plotting.bars({"a": 1.0}, title="T", xlabel="time", ax=panel)
-    assert text == "Bar chart. Title: T. x axis: time (log scale). 1 bars: a ~1.00 s."
-    assert (len(panel.patches), shown) == (1, [])
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "options", "message"),
     [
         ("histogram", [[1, -1]], {}, "samples[1] must be a sample on a log axis, finite and posi"),
-        ("bars", [{}], {"xlabel": "x"}, "values must hold at least one value, but none came"),
         ("bars", [{"a": 0.0}], {"xlabel": "x"}, "values['a'] must be the length of a bar, finite"),
         ("spread", [{"a": []}], {"xlabel": "x", "reference": 1}, "groups['a'] must hold at least"),
         ("images", [{"a": torch.rand(4, 4)}], {}, "pictures['a'] must be (1, H, W) or (3, H, W)"),
         ("roofline", [{"a": (1.0,)}], ROOF, "points['a'] must be (intensity, rate), but (1.0,) c"),
-        (
-            "memory",
-            [{"a": [(0, 1)]}],
-            {},
-            "curves['a'] must hold two or more (seconds, bytes), but",
-        ),
         ("memory", [{"a": [(1, 1), (0, 1)]}], {}, "curves['a'] must be in order of time"),
         ("timeline", [{"m": []}], {}, "tracks['m'] must hold at least one span, but none came"),
-        (
-            "timeline",
-            [{"m": [(0, -1, "f", 0)]}],
-            {},
-            "duration of 'f' of tracks['m'] must be a num",
-        ),
         ("timeline", [{"m": [(3, 0, "f", 0)]}], {}, "at least one span that lasts longer than 0 s"),
-        (
-            "icicle",
-            [{"main": 1.0}],
-            {},
-            "a key of stacks must be a tuple of names, but 'main' came",
-        ),
         ("icicle", [{("main",): 0.0}], {}, "stacks must hold at least one weight above zero"),
         ("line_heat_map", ["a\nb", {1: 1.0}], {}, "one string came: use splitlines()"),
         ("line_heat_map", [["a"], {3: 1.0}], {}, "of the lines 1 to 1, but a time of line 3 came"),

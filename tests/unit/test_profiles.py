@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from line_profiler import LineProfiler, LineStats
+from line_profiler import LineStats
 
 from helpers import profiles
 
@@ -48,12 +48,6 @@ def test_cprofile_by_function(stats: pstats.Stats) -> None:
     assert rows.cumtime["test_profiles.leaf"] > rows.tottime["test_profiles.leaf"]
 
 
-def test_cprofile_names_a_package_by_its_folder() -> None:
-    stats = pstats.Stats()
-    stats.stats = {("/x/autograd/__init__.py", 3, "backward"): (1, 1, 0.0, 0.0, {})}
-    assert list(profiles.function_rows(stats).index) == ["autograd.backward"]
-
-
 def test_cprofile_by_caller_and_callee(stats: pstats.Stats) -> None:
     pairs = profiles.call_rows(stats).set_index(["callee", "caller"]).ncalls
     assert dict(pairs["test_profiles.leaf"]) == {"test_profiles.left": 3, "test_profiles.right": 6}
@@ -85,11 +79,6 @@ def test_cprofile_unfolded_divides_a_shared_callee() -> None:
         profiles.call_stacks(stats, "x")
 
 
-def test_cprofile_unfolded_ends_at_a_recursion(stats: pstats.Stats) -> None:
-    by_stack = profiles.call_stacks(stats, "test_profiles.twice", least=0.0)
-    assert all(len(stack) == len(set(stack)) for stack in by_stack)
-
-
 def test_import_times() -> None:
     command = [sys.executable, "-X", "importtime", "-c", "import json"]
     listing = subprocess.run(command, capture_output=True, text=True).stderr
@@ -101,64 +90,10 @@ def test_import_times() -> None:
 
 
 def test_line_profiler_by_line(tmp_path: Path) -> None:
-    profiler = LineProfiler()
-    profiler(left)()
-    rows = profiles.line_rows(profiler.get_stats())
-    assert rows[["function", "hits", "code"]].to_numpy().tolist() == [["left", 1, "return leaf()"]]
-
     (tmp_path / "script.py").write_text("a = 1\n  b = 2\n", "utf-8")
     timings = {("script.py", 1, "f"): [(2, 7, 500)], ("<gone>", 1, "g"): [(9, 1, 2)]}
     rows = profiles.line_rows(LineStats(timings, unit=1e-3), tmp_path)
     assert rows.to_numpy().tolist() == [["f", 2, 7, 0.5, "b = 2"], ["g", 9, 1, 0.002, ""]]
-
-
-KEEPER = """
-import numpy as np
-profile = globals().get("profile") or getattr(__builtins__, "profile", lambda f: f)
-
-@profile
-def keep():
-    kept = np.ones(2_000_000)
-    gone = np.ones(1_000_000)
-    del gone
-    return kept
-
-big = keep()
-"""
-
-
-@pytest.fixture
-def keeper(tmp_path: Path) -> Path:
-    path = tmp_path / "keeper.py"
-    path.write_text(KEEPER)
-    return path
-
-
-def test_memory_profiler(keeper: Path) -> None:
-    command = [sys.executable, "-m", "memory_profiler", str(keeper)]
-    table = profiles.memory_profiler(subprocess.check_output(command, text=True))
-    assert list(table.index) == [5, 7, 8, 9, 10]
-    assert table["source"][7].strip() == "kept = np.ones(2_000_000)"
-    assert table["Increment"][7] == pytest.approx(16e6, rel=0.1)
-    assert table["Mem usage"][7] > table["Mem usage"][5]
-    assert (table["Occurrences"] == 1).all()
-    with pytest.raises(ValueError, match="a table of memory_profiler, but 'no table' came"):
-        profiles.memory_profiler("no table")
-
-
-def test_memray_at_the_peak_and_at_the_end(keeper: Path, tmp_path: Path) -> None:
-    pytest.importorskip("memray")
-    capture = tmp_path / "keeper.bin"
-    command = [sys.executable, "-m", "memray", "run", "-q", "-o", str(capture), str(keeper)]
-    subprocess.check_output(command)
-    total, peak = profiles.memray(capture, keeper.name)
-    assert peak["keep:7",] == pytest.approx(16e6, rel=1e-3)
-    assert peak["keep:8",] == pytest.approx(8e6, rel=1e-3)
-    assert total > 24_000_000
-    _, at_end = profiles.memray(capture, keeper.name, "left")
-    assert at_end.get(("keep:8",), 0) < 1000 < at_end["keep:7",]
-    with pytest.raises(ValueError, match="'peak' or 'left', but 'now' came"):
-        profiles.memray(capture, keeper.name, "now")
 
 
 def test_folded_stacks_are_added_up() -> None:
@@ -174,27 +109,6 @@ def test_scalene_by_line_and_by_function(tmp_path: Path) -> None:
     assert profiles.times_by_function(tmp_path / "p.json") == {"work": 12.5}
     table = profiles.scalene_lines(tmp_path / "p.json", "b.py")
     assert table.loc[3].tolist() == ["x = 1", 0.125, 2 * MIB, MIB]
-
-
-def test_times_by_function_of_the_other_tools(tmp_path: Path, stats: pstats.Stats) -> None:
-    stats.dump_stats(tmp_path / "p.prof")
-    times = profiles.times_by_function(tmp_path / "p.prof")
-    assert times["twice"] >= times["left"] > 0
-
-    by_line = LineProfiler(right)
-    by_line.runcall(right)
-    by_line.dump_stats(tmp_path / "p.lprof")
-    times = profiles.times_by_function(tmp_path / "p.lprof")
-    assert times == {"right": by_line.get_stats().timings.popitem()[1][0][2]}
-
-    called = {"function": "leaf", "time": 2.0, "children": []}
-    root = {"function": "main", "time": 3.0, "children": [called, called]}
-    (tmp_path / "p.tree").write_text(json.dumps({"root_frame": root}), encoding="utf-8")
-    assert profiles.times_by_function(tmp_path / "p.tree") == {"main": 3, "leaf": 4}
-
-    sampled = "main (a.py:1);f (a.py:2);f (a.py:2) 3\nmain (a.py:4) 1\n"
-    (tmp_path / "p.raw").write_text(sampled, encoding="utf-8")
-    assert profiles.times_by_function(tmp_path / "p.raw") == {"main": 4, "f": 3}
 
 
 def test_only_rows_of_equal_batch_size_are_compared(tmp_path: Path) -> None:

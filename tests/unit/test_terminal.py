@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.terminal import run, started, terminal
+from helpers.terminal import run, terminal
 
 
 def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(
@@ -115,10 +115,3 @@ def test_run_keeps_output_and_errors_apart_and_raises_with_the_last_lines(tmp_pa
     with pytest.raises(subprocess.CalledProcessError, match="status 3") as error:
         run(["python", "-c", "import sys; print('almost'); sys.stderr.write('no'); sys.exit(3)"])
     assert error.value.__notes__ == ["The last lines of the program:\nalmost\n\nno"]
-
-
-def test_a_server_ends_with_its_block(tmp_path: Path) -> None:
-    server = ["python", "-u", "-c", "import time; print('ready'); time.sleep(60)"]
-    with started(server, tmp_path) as child:
-        assert child.stdout.readline() == "ready\n"
-    assert not is_running(child.pid)

@@ -46,14 +46,11 @@ def test_a_trace_of_2021_gets_the_names_of_today(tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         (COMPLETE[:-20], "t.json is cut off, or no JSON .*: let the profiler stop"),
-        (PACKED[:-20], "t.json is cut off, or no JSON .*: let the profiler stop"),
         (PACKED[:30] + b"!!" + PACKED[32:], "t.json is cut off, or no JSON"),
-        (PACKED[:-8] + b"12345678", "t.json is cut off, or no JSON"),
-        (b"\xff\xfe\xfd", "t.json is cut off, or no JSON"),
         (b"{}", "t.json holds 0 events, .* a trace of another tool or version"),
         (b'[{"ph": "X", "cat": "GPU", "name": "x", "ts": 1, "dur": 1}]', r"but \['GPU'\]: a trace"),
     ],
-    ids=["json", "gz", "damaged", "checksum", "no text", "empty", "another tool"],
+    ids=["json", "damaged", "empty", "another tool"],
 )
 def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / "t.json").write_bytes(content)

@@ -85,22 +85,6 @@ def test_what_is_no_number_of_pixels_or_images_is_refused() -> None:
         workloads.synthetic_cifar(2.5)
 
 
-def test_small_cnn_learns_the_synthetic_data() -> None:
-    torch.manual_seed(0)
-    images, labels = workloads.synthetic_cifar(640, seed=1)
-    unseen, truth = workloads.synthetic_cifar(500, seed=2)
-    model = workloads.SmallCNN()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    for start in range(0, 2 * 640, 64):
-        batch = slice(start % 640, start % 640 + 64)
-        optimizer.zero_grad()
-        F.cross_entropy(model(images[batch]), labels[batch]).backward()
-        optimizer.step()
-    assert torch.equal(workloads.synthetic_cifar(640, seed=1)[0], images)  # the same each time
-    accuracy = (model.eval()(unseen).argmax(1) == truth).float().mean().item()
-    assert accuracy > 0.5  # chance is 0.1
-
-
 def test_small_cnn_is_what_it_says() -> None:
     model = workloads.SmallCNN()
     assert sum(parameter.numel() for parameter in model.parameters()) == 25_674
