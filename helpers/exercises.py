@@ -12,27 +12,27 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, wraps
+from itertools import repeat
 from numbers import Integral, Real
 from pathlib import Path
 from statistics import median
 
-from helpers import _input, units
+from helpers import units
 
 most_goes = 5  # at a check of something timed; one is enough for an answer known to be wrong
 RECORDINGS = Path(__file__).resolve().parent.parent / "assets" / "recordings"
 
 
 def draw(student: str, task: str) -> random.Random:
-    """Random numbers that are the same for each run of this student's task, and for no other's.
-
-    >>> draw("ada", "03, a block").randint(1, 6) == draw("ada", "03, a block").randint(1, 6)
-    True
-    """
+    """Random numbers that are the same for each run of this student's task, and for no other's."""
     if not isinstance(student, str) or not student.strip():
-        raise ValueError(f"student must be your id, such as 'ada', but {student!r} came: "
-                         "write it into the first cell, and run that again")  # fmt: skip
+        raise ValueError(
+            f"student must be your id, such as 'ada', but {student!r} came: "
+            "write it into the first cell, and run that again"
+        )
     seed = hashlib.sha256(f"{student.strip()}\n{task}".encode()).digest()
     return random.Random(int.from_bytes(seed[:8], "big"))
 
@@ -46,7 +46,7 @@ def expect(what: str, result: object, expected: object, within: float = 0.0) -> 
     """
     if result is ...:
         raise AssertionError(f"{what}: not answered yet")
-    if not _same(_plain(result), _plain(expected), _input.not_negative("within", within)):
+    if not _same(result, expected, within):
         near = f", within {100 * within:g}%" if within else ""
         raise AssertionError(
             f"{what}: expected {_shown(expected)}{near}, but {_shown(result)} came"
@@ -68,9 +68,6 @@ def answer(name: str, value: object, kind: object) -> object:
     A kind is ``float`` (any number), ``int`` (any whole number), another class, a list of kinds (a
     list of that length), ``[kind, ...]`` (a list of one or more), a dictionary of kinds (one with
     these keys at least), or ``{str: kind}`` (one with any names as keys).
-
-    >>> answer("total", 3.0, int)
-    3.0
     """
     value = _plain(value)
     if value is ...:
@@ -110,10 +107,8 @@ def _is_kind(value: object, kind: object) -> bool:
         if not isinstance(value, dict):
             return False
         kinds = dict.fromkeys(value, kind[str]) if str in kind else kind
-        return all(
-            isinstance(key, str) and key in value and _is_kind(value[key], kinds[key])
-            for key in kinds
-        )
+        named = all(isinstance(key, str) and key in value for key in kinds)
+        return named and all(_is_kind(value[key], kinds[key]) for key in kinds)
     return isinstance(value, kind)
 
 
@@ -133,12 +128,10 @@ def _kind_name(kind: object) -> str:
 
 def patiently(check: Callable[[], None], times: int = 3) -> None:
     """Run a ``check`` of something timed, again if it fails: a busy computer can spoil a time."""
-    for left in reversed(range(min(_input.whole("times", times), most_goes))):
-        try:
+    for _ in range(min(times, most_goes) - 1):
+        with suppress(AssertionError):
             return check()
-        except AssertionError:
-            if not left:
-                raise
+    return check()
 
 
 def faster(
@@ -156,16 +149,12 @@ def faster(
     must be small, because fetching them is timed too, and a call of ``slow`` should take 0.1 s or
     more.
     """
-    for left in reversed(range(min(3, most_goes))):
+    for _ in range(min(3, most_goes)):
         ratio = median([_ratio(what, fast, slow, given, within) for given in inputs][1:])
         if ratio >= at_least:
-            break
-        if not left:
-            raise AssertionError(
-                f"{what}: expected at least {at_least:g} times as fast, "
-                f"but {units.ratio(ratio)} came"
-            )
-    print(f"✓ {what}: the same result, {units.ratio(ratio)} as fast")
+            return print(f"✓ {what}: the same result, {units.ratio(ratio)} as fast")
+    came = units.ratio(ratio)
+    raise AssertionError(f"{what}: expected at least {at_least:g} times as fast, but {came} came")
 
 
 def _ratio(what: str, fast: Callable, slow: Callable, given: tuple, within: float) -> float:
@@ -194,7 +183,7 @@ def _plain(value: object) -> object:
     if getattr(value, "ndim", 1) == 0:
         return value.item()
     if "torch" in sys.modules and type(value).__name__ == "ndarray" and value.dtype.kind in "biuf":
-        return sys.modules["torch"].as_tensor(value)
+        return sys.modules["torch"].as_tensor(value.copy())
     return value.detach().cpu() if _is_tensor(value) else value
 
 
@@ -217,17 +206,13 @@ def _same(result: object, expected: object, within: float) -> bool:
         worst = within * expected.double().abs().max().item() if expected.numel() else 0.0
         return result.double().allclose(expected.double(), rtol=0, atol=worst)
     if isinstance(expected, list):
-        return (
-            isinstance(result, list)
-            and len(result) == len(expected)
-            and all(_same(*pair, within) for pair in zip(result, expected, strict=True))
-        )
+        alike = isinstance(result, list) and len(result) == len(expected)
+        return alike and all(map(_same, result, expected, repeat(within)))
     if isinstance(expected, dict):
-        return (
-            isinstance(result, dict)
-            and result.keys() == expected.keys()
-            and all(isinstance(key, str | Integral) for key in result)
-            and all(_same(result[key], expected[key], within) for key in expected)
+        alike = isinstance(result, dict) and result.keys() == expected.keys()
+        return alike and all(
+            isinstance(key, str | Integral) and _same(result[key], expected[key], within)
+            for key in expected
         )
     return isinstance(result, str) and result == expected
 

@@ -22,9 +22,9 @@ import io
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
-from itertools import chain, count
+from itertools import chain, count, product
 from pathlib import Path
 from unittest.mock import patch
 
@@ -39,7 +39,7 @@ SOLUTIONS = notebooks.NOTEBOOKS / "solutions"
 EXERCISES = notebooks.NOTEBOOKS / "exercises"
 STUDENTS = ("ada", "grace", "Zoë-7")  # for whom every solution must score full
 WRONG_TYPES = ("None", "'text'", "3", "[]", "{}", "...")
-STUB = "...  # your answer"
+SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION.*?### END SOLUTION", flags=re.M | re.S)
 
 
 class Set:
@@ -61,11 +61,6 @@ class Set:
     def tasks(self) -> list[str]:
         names_and_kinds = dict.fromkeys(parts(cell.id) for cell in self.code)
         return [task for task, kind in names_and_kinds if kind == "check"]
-
-    def points(self) -> dict[str, float]:
-        """The points of each check."""
-        checks = [cell for task in self.tasks for cell in self.of(task, "check")]
-        return {cell.id: cell.metadata.nbgrader.points for cell in checks}
 
 
 def parts(name: str) -> tuple[str, str]:
@@ -89,20 +84,10 @@ def names(cells: list[NotebookNode]) -> set[str]:
 
 def blank(cell: NotebookNode) -> str:
     """The answer's cell as a student finds it."""
-    lines, inside = [], False
-    for line in cell.source.splitlines():
-        if "BEGIN SOLUTION" in line:
-            lines.append(line[: len(line) - len(line.lstrip())] + STUB)
-        inside = inside or "BEGIN SOLUTION" in line
-        if not inside:
-            lines.append(line)
-        inside = inside and "END SOLUTION" not in line
-    return "\n".join(lines)
+    return SOLUTION.sub(r"\1...  # your answer", cell.source)
 
 
-def grade(
-    which: Set, task: str, student: str, answers: dict[str, str] | None = None
-) -> dict[str, str]:
+def grade(which: Set, task: str, student: str, answers: dict[str, str]) -> dict[str, str]:
     """Each check of ``task`` to "" where it passed, else to its error.
 
     ``answers`` gives other sources for answer cells. The student's cells run in one namespace, the
@@ -110,42 +95,35 @@ def grade(
     data: what the grader does between two processes.
     """
     answers_space, checks_space = ({"__name__": "__main__", "student": student} for _ in range(2))
-    given = [*which.of("", "setup"), *which.of(task, "given")]
-    answer = which.of(task, "answer")
-    results = {}
-    with contextlib.redirect_stdout(io.StringIO()):
-        for cell in given:
+    results, answer, failure = {}, which.of(task, "answer"), ""
+    goes = 1 if answers else exercises.most_goes  # wrong times need no second chance
+    quiet = contextlib.redirect_stdout(io.StringIO())
+    with quiet, patch.object(exercises, "most_goes", goes):
+        for cell in [*which.of("", "setup"), *which.of(task, "given")]:
             run_cell(cell.source, answers_space)
             run_cell(cell.source, checks_space)
-        notes = ""
         for cell in answer:
             try:
-                run_cell((answers or {}).get(cell.id, cell.source), answers_space)
+                run_cell(answers.get(cell.id, cell.source), answers_space)
             except Exception as error:  # the checks say what is missing
-                notes = f" (its cell failed: {type(error).__name__}: {error})"
+                failure = f" (its cell failed: {type(error).__name__}: {error})"
         for name in names(answer) & answers_space.keys():
-            value = answers_space[name]
-            try:
-                checks_space[name] = through_data(value) if callable(value) else unpack(pack(value))
-            except ValueError as error:
-                notes += f" ({name} is not data: {error})"
+            with contextlib.suppress(ValueError):  # not data
+                checks_space[name] = as_data(answers_space[name])
         for cell in which.of(task, "check"):
             try:
                 run_cell(cell.source, checks_space)
                 results[cell.id] = ""
             except Exception as error:
-                results[cell.id] = f"{type(error).__name__}: {error}{notes}"
+                results[cell.id] = f"{type(error).__name__}: {error}{failure}"
     return results
 
 
-def through_data(function: Callable) -> Callable:
-    """``function`` as a grader sees it: what goes in and out is data."""
-
-    def call(*arguments: object) -> object:
-        copies = [unpack(pack(argument)) for argument in arguments]
-        return unpack(pack(function(*copies)))
-
-    return call
+def as_data(value: object) -> object:
+    """``value`` as a grader sees it; of a function, what goes in and out is data."""
+    if callable(value):
+        return lambda *arguments: unpack(pack(value(*unpack(pack(arguments)))))
+    return unpack(pack(value))
 
 
 _NUMBERS = count(1)
@@ -158,61 +136,43 @@ def run_cell(source: str, namespace: dict) -> None:
     exec(compile(source, name, "exec"), namespace)
 
 
-def trials(
-    which: Set, tasks: list[str]
-) -> Iterator[tuple[str, str, str, dict[str, str], set[str]]]:
-    """(task, what was tried, student, the error of each check, the checks that must fail)."""
-    for task in tasks or which.tasks:
-        checks = {cell.id for cell in which.of(task, "check")}
-        for student in STUDENTS:
-            yield task, "the solution", student, grade(which, task, student), set()
-        answer = which.of(task, "answer")
-        empty = {cell.id: blank(cell) for cell in answer}
-        with one_go():
-            yield task, "the blank", STUDENTS[0], grade(which, task, STUDENTS[0], empty), checks
-        for cell in which.wrong:
-            if parts(cell.id)[0] != task:
-                continue
+def trials(which: Set, task: str) -> Iterator[tuple[str, dict[str, str], set[str]]]:
+    """(what was tried, the error of each check, the checks that must fail) for a task."""
+    for student in STUDENTS:
+        yield f"the solution, {student}", grade(which, task, student, {}), set()
+    checks = {cell.id for cell in which.of(task, "check")}
+    answer = which.of(task, "answer")
+    empty = {cell.id: blank(cell) for cell in answer}
+    yield "the blank", grade(which, task, STUDENTS[0], empty), checks
+    for cell in which.wrong:
+        if parts(cell.id)[0] == task:
             listed = re.findall(r"^# fails:(.*)", cell.source, flags=re.M)
-            with one_go():
-                results = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source})
-            yield task, cell.id, STUDENTS[1], results, set(*map(str.split, listed)) or checks
+            results = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source})
+            yield cell.id, results, set(*map(str.split, listed)) or checks
 
 
 def unclear_errors(which: Set, task: str) -> Iterator[str]:
     """What a check says of an answer of a wrong type, where that is not a sentence."""
-    checks, last = which.of(task, "check"), which.of(task, "answer")[-1]
-    for name in sorted(names(which.of(task, "answer"))):
-        asked = [
-            cell.id
-            for cell in checks
-            if any(getattr(node, "id", "") == name for node in ast.walk(ast.parse(cell.source)))
-        ]
-        for value in WRONG_TYPES if asked else ():
-            for wrong in (f"{name} = {value}", f"def {name}(*_): return {value}"):
-                answers = {last.id: f"{last.source}\n\n{wrong}"}
-                with one_go():
-                    results = grade(which, task, STUDENTS[0], answers)
-                for check in asked:
-                    if results[check] and not results[check].startswith("AssertionError"):
-                        yield f"{check}, after {wrong}: {results[check]}"
-
-
-@contextlib.contextmanager
-def one_go() -> Iterator[None]:
-    """What is known to be wrong need not fail a check of something timed three times."""
-    with patch.object(exercises, "most_goes", 1):
-        yield
+    last = which.of(task, "answer")[-1]
+    used = {
+        cell.id: {getattr(node, "id", "") for node in ast.walk(ast.parse(cell.source))}
+        for cell in which.of(task, "check")
+    }
+    tested = names(which.of(task, "answer")) & set().union(*used.values())
+    for name, value in product(sorted(tested), WRONG_TYPES):
+        for wrong in (f"{name} = {value}", f"def {name}(*_): return {value}"):
+            answers = {last.id: f"{last.source}\n\n{wrong}"}
+            for check, error in grade(which, task, STUDENTS[0], answers).items():
+                if name in used[check] and error and not error.startswith("AssertionError"):
+                    yield f"{check}, after {wrong}: {error}"
 
 
 def release(source: Path) -> str:
     """The exercises' file that nbgrader makes of the solutions' at ``source``."""
     from nbgrader.preprocessors import SaveCells  # only makers and graders have it
-    from traitlets.config import Config
+    from traitlets.config import PyFileConfigLoader
 
-    config = Config()
-    text = (notebooks.ROOT / "nbgrader_config.py").read_text(encoding="utf-8")
-    exec(compile(text, "nbgrader_config.py", "exec"), {"get_config": lambda: config})
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(notebooks.ROOT)).load_config()
     made, resources = notebooks.canonical(notebooks.read(source)), {}
     for step in config.GenerateAssignment.preprocessors:
         if step is not SaveCells:  # that one needs a database, and changes nothing
@@ -226,8 +186,7 @@ def main(arguments: list[str]) -> int:
         case ["release", *words]:
             if not find_spec("nbgrader"):
                 print(
-                    "The exercises were not released: nbgrader is missing. `make grade` brings it, "
-                    "where it has a version for this Python."
+                    "The exercises were not released: nbgrader is missing; `make grade` brings it."
                 )
                 return 0
             for source in [solution(word) for word in words] or all_sets():
@@ -243,12 +202,12 @@ def main(arguments: list[str]) -> int:
                 for error in unclear_errors(which, task):
                     bad += 1
                     print("BAD", error)
-            for task, tried, student, results, expected in trials(which, tasks):
-                failed = {check for check, error in results.items() if error}
-                bad += failed != expected
-                print("ok " if failed == expected else "BAD", task, tried, student)
-                for check, error in results.items():
-                    print(f"      {check}: {error or 'passed'}")
+                for tried, results, expected in trials(which, task):
+                    failed = {check for check, error in results.items() if error}
+                    bad += failed != expected
+                    print("ok " if failed == expected else "BAD", task, tried)
+                    for check, error in results.items():
+                        print(f"      {check}: {error or 'passed'}")
             return 1 if bad else 0
     print(__doc__)
     return 2
