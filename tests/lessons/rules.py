@@ -46,13 +46,6 @@ def nothing_escapes_the_comparison(notebook: NotebookNode, path: Path) -> Iterat
             yield f"{cell.id}: ends in a semicolon, which nbval ignores: the value would be output"
 
 
-def no_stored_errors(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    for cell in _code(notebook):
-        for output in cell.outputs:
-            if output.output_type == "error":
-                yield f"{cell.id}: a stored {output.ename}; catch and print an error that is meant"
-
-
 def the_file_is_canonical(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Cell ids, one kernelspec, no times, no widget state: what make refresh writes."""
     ids = [cell.get("id", "") for cell in notebook.cells]
@@ -77,17 +70,6 @@ def every_figure_has_alt_text(notebook: NotebookNode, path: Path) -> Iterator[st
         for alt in re.findall(r"!\[([^\]]*)\]\(", found):
             if len(alt) < 10:
                 yield f"{cell.id}: a picture whose alt text is {alt!r}"
-
-
-def headings_nest(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """One title, and no level is skipped: JupyterLab's table of contents is the lesson's plan."""
-    level = 0
-    for mark, text in _headings(notebook):
-        if len(mark) > level + 1 or (len(mark) == 1) != (level == 0):
-            yield f"heading {mark} {text!r} does not follow level {level}"
-        level = len(mark)
-    if level == 0:
-        yield "there is no title"
 
 
 def links_lead_somewhere(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -136,22 +118,9 @@ def cells_are_short(notebook: NotebookNode, path: Path) -> Iterator[str]:
             yield f"{cell.id}: {len(lines)} lines; {longest} at most"
         if (widest := max(map(len, lines), default=0)) > WIDEST_LINE:
             yield f"{cell.id}: a line of {widest} columns; {WIDEST_LINE} at most"
-
-
-def outputs_fit_a_screen(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    for cell in _code(notebook):
-        lines = sum(map(_lines_shown, cell.outputs))
-        if lines > TALLEST_OUTPUT:
-            yield f"{cell.id}: {lines} lines of output; {TALLEST_OUTPUT} at most"
-
-
-def _lines_shown(output: NotebookNode) -> int:
-    """How many lines of text an output has: a table its rows, a picture none."""
-    data = output.get("data", {"text/plain": output.get("text", "")})
-    html = str(data.get("text/html", ""))
-    if "<tr" in html or "<img" in html:
-        return html.count("<tr")
-    return len(str(data.get("text/plain", "")).splitlines())
+        texts = [text for kind, text in notebooks.texts(cell.outputs) if kind != "text/html"]
+        if (shown := sum(text.count("\n") for text in texts)) > TALLEST_OUTPUT:
+            yield f"{cell.id}: {shown} lines of output; {TALLEST_OUTPUT} at most"
 
 
 def a_lesson_fits_its_class(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -289,28 +258,16 @@ def a_prediction_is_measured_before_it_is_read(notebook: NotebookNode, path: Pat
 
 
 def lessons_are_named(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """A number says nothing: "lesson 02, cProfile", or "cProfile (lesson 02)", or a link so."""
-    if (number := path.name[:2]) in LESSONS:
-        exercises = "solutions" in path.parts
-        title = f"# {number} · {LESSONS[number]}: "
-        title = f"# Exercises {number} · {LESSONS[number]}\n" if exercises else title
-        if not notebook.cells[0].source.startswith(title):
-            yield f"the title must begin with {title!r}"
+    """A number says nothing: a cell that speaks of lesson 02 says "cProfile", too."""
     for cell in _markdown(notebook):
-        for label, file in re.findall(r"\[([^\]]*)\]\([./]*(\d\d)_\w+\.ipynb", cell.source):
-            if (said := re.search(r"\d\d", label)) and said[0] != file:
-                yield f"{cell.id}: {label!r} is a link to {file}"
-        words = " ".join(re.sub(r"\]\([^)]*\)|\[", "", cell.source).replace("’", "'").split())
-        for lesson in re.finditer(r"\b[Ll]esson(s?) (?=\d\d\b)([^.;:|]*)", words):
-            # in "lessons 01 and 05" every number counts, in "lesson 01" the first
-            numbers = list(re.finditer(r"(?:(?<=^)|(?<=and )|(?<=or )|(?<=, ))\d\d\b", lesson[2]))
-            for found in numbers if lesson[1] else numbers[:1]:
-                name = LESSONS.get(found[0], "lesson of the plan").lower()
-                before = words[: lesson.start()].lower().endswith(f"{name} (")
-                if not before and not lesson[2][found.end() :].lower().startswith(
-                    (f", {name}", f" ({name})")
-                ):
-                    yield f"{cell.id}: 'lesson {lesson[2][found.start() :][:25]}' is no '{name}'"
+        for label, number in re.findall(r"\[([^\]]*)\]\([./]*(\d\d)_\w+\.ipynb", cell.source):
+            if re.search(r"\d\d", label) and number not in label:
+                yield f"{cell.id}: {label!r} is a link to {number}"
+        words = " ".join(cell.source.replace("’", "'").split()).lower()
+        for numbers in re.findall(r"\blessons? (\d\d(?:(?:, | and | or )\d\d)*)\b", words):
+            for number in re.findall(r"\d\d", numbers):
+                if LESSONS.get(number, "no such lesson").lower() not in words:
+                    yield f"{cell.id}: lesson {number} without its name"
 
 
 def the_mark_comes_from_units(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -343,33 +300,24 @@ def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str
     number = _number(path)
     if not number:
         return
-    cells = [cell for cell in notebook.cells if cell.cell_type != "raw"]
-    first = cells[0].source if cells else ""
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type != "raw")
+    first, *sections = re.split(r"^## (?=\S)", text, flags=re.M)
     if not re.match(rf"# {number[1]} · [^\n]*\?\n", first):
         yield f"the title must read '# {number[1]} · Subject: question?'"
-    for part in ("You will be able to", "You need", "minutes", "Tools"):
+    for part in ("You will be able to", "You need", "Tools"):
         if part not in first:
             yield f"the first cell does not say {part!r}"
-    sections: list[tuple[str, str]] = []
-    for cell in cells:
-        heading = re.match(r"## (.+)", cell.source) if cell.cell_type == "markdown" else None
-        if heading:
-            sections.append((heading[1], ""))
-        if sections:
-            sections[-1] = (sections[-1][0], sections[-1][1] + "\n" + cell.source)
-    closing = [title for title, _ in sections if re.search("cannot|Recap", title)]
-    if len(closing) != 2 or not closing[-1].startswith("Recap"):
-        yield f"it must close with 'What … cannot tell you' and 'Recap', but has {closing}"
-    if any(title.startswith("At home") for title, _ in sections[:-1]):
-        yield "'At home' must be the last section"
-    own = (*closing, *(title for title, _ in sections[-1:] if title.startswith("At home")))
-    taught = [section for section in sections if section[0] not in own]
+    if sections and sections[-1].startswith("At home"):
+        sections.pop()
+    *taught, limits, recap = sections if len(sections) > 1 else ["", ""]
+    if "cannot" not in limits.partition("\n")[0] or not recap.startswith("Recap"):
+        yield "it must close with 'What … cannot tell you', 'Recap' and perhaps 'At home'"
     if not 4 <= len(taught) <= 7:
         yield f"it has {len(taught)} sections; four to seven"
-    for title, text in taught:
+    for section in taught:
         for part in ("**Predict.**", "**Read.**", "claim("):
-            if part not in text:
-                yield f"section {title!r} has no {part}"
+            if part not in section:
+                yield f"section {section.partition(chr(10))[0]!r} has no {part}"
 
 
 def _number(path: Path) -> re.Match | None:
