@@ -52,7 +52,7 @@ class Comparison:
 def compare(
     old: Work | str, new: Work | str, seconds: float = 1.5, varies: bool = False
 ) -> Comparison:
-    """Time old and new in turn, and return a ``Comparison``.
+    """Time old and new in turn, and return a ``Comparison``: print it, or read its ``verdict``.
 
     Two functions without arguments are measured in five blocks in this process; two names such as
     ``"module:function"`` in five processes, one block in each, because processes differ. In each
@@ -143,7 +143,7 @@ def measure_in_process(old: str, new: str, seconds: float, varies: bool) -> list
     try:
         child = terminal.run(command + ["--varies"] * varies, timeout=seconds + 110, **threads)
     except subprocess.CalledProcessError as error:
-        reason = error.stderr.splitlines()[-1]
+        reason = (error.stderr.splitlines() or [f"the process ended with {error.returncode}"])[-1]
         raise ValueError(f"{old!r} and {new!r} could not be compared: {reason}") from error
     return json.loads(child.stdout.splitlines()[-1])
 
@@ -157,12 +157,16 @@ def main() -> None:
     parser.add_argument("--block", type=float, help="measure one block of so many seconds")
     options = parser.parse_args()
     if options.block:
-        works = [pkgutil.resolve_name(name) for name in (options.old, options.new)]
-        print(json.dumps(measure_block(*works, options.block, options.varies)))
+        try:
+            works = [pkgutil.resolve_name(name) for name in (options.old, options.new)]
+            logarithms = measure_block(*works, options.block, options.varies)
+        except (Exception, SystemExit) as error:
+            sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        print(f"\n{json.dumps(logarithms)}")  # on a line that the work has not begun
         return
     try:
         print(compare(options.old, options.new, options.seconds, options.varies))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, subprocess.TimeoutExpired) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("Interrupted: no verdict.")

@@ -91,7 +91,7 @@ def bar_rows(
             raise ValueError(f"rows[{name!r}] must have the keys {keys}, but {list(values)} came")
         heights = _input.each(_input.not_negative, f"rows[{name!r}]", values, what="a bar")
         ax = figure.add_subplot(len(rows), 1, index + 1)
-        colours = [_canvas.BLUE if height < max(heights) else _canvas.RED for height in heights]
+        colours = [BLUE if height < max(heights) else RED for height in heights]
         drawn = ax.bar(keys, heights, color=colours, width=0.6)
         ax.bar_label(drawn, [unit(height) for height in heights], padding=2, fontsize=9)
         ax.set(ylim=(0, max(heights) * 1.45 or 1), yticks=[])
@@ -123,16 +123,15 @@ def intervals(
     (slower); all others are grey.
     """
     _input.filled("rows", rows, what="row of intervals")
-    figure = _canvas.sheet(7.2, 1.2 + 0.45 * len(rows))
-    ax = figure.add_subplot()
+    ax = _canvas.canvas(height=1.2 + 0.45 * len(rows))
     low, high = _input.each(_input.positive, "null", null, what="the end of an interval")
-    ax.axvspan(low, high, color=_canvas.GREY, alpha=0.3, linewidth=0)
-    ax.axvline(1, color=_canvas.GREY, linestyle="--", linewidth=1.2)
+    ax.axvspan(low, high, color=GREY, alpha=0.3, linewidth=0)
+    ax.axvline(1, color=GREY, linestyle="--", linewidth=1.2)
     marks = [f"a grey band, the A/A test, from {low:.3f} to {high:.3f}"]
     for row, (name, values) in enumerate(rows.items()):
         ratio, start, end = _input.each(_input.positive, f"rows[{name!r}]", values, what="a ratio")
         verdict = "faster" if end < low else "slower" if start > high else "no difference found"
-        colour = {"faster": _canvas.BLUE, "slower": _canvas.RED}.get(verdict, "black")
+        colour = {"faster": BLUE, "slower": RED}.get(verdict, "black")
         ax.plot([start, end], [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")
         ax.plot([ratio], [row], "o", color=colour, markersize=8)
         ax.annotate(
@@ -141,10 +140,8 @@ def intervals(
         marks.append(f"{name}: {ratio:.3f}, from {start:.3f} to {end:.3f}, {verdict}")
     ax.set_yticks(range(len(rows)), list(rows))
     ax.set(ylim=(len(rows) - 0.4, -0.8), title=title, xlabel=xlabel)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.margins(x=0.08)
-    kind = f"Forest plot. Title: {title}. x axis: {xlabel}"
-    _canvas.show(figure, f"{kind}. {'; '.join(marks)}.")
+    _canvas.finish(ax, "Forest plot", "; ".join(marks))
 
 
 def spread(

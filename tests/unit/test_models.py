@@ -92,12 +92,3 @@ def test_wrong_images_are_refused() -> None:
         model, images = on_meta(build, *shape)
         with pytest.raises(ValueError, match=re.escape(f"must be {expected}, but {shape} came")):
             model(images)
-
-
-def test_macs_by_hand() -> None:
-    layers = nn.Sequential(nn.Conv2d(4, 6, 3, groups=2, bias=False), nn.ReLU(), nn.Linear(8, 5))
-    model, x = layers.to("meta"), torch.empty(2, 4, 10, 10, device="meta")
-    assert models.macs(model, x) == 2 * 6 * 8 * 8 * (4 // 2 * 9) + 2 * 6 * 8 * 5 * 8
-    attention, x = models.Attention(12, 3).to("meta"), torch.empty(2, 5, 12, device="meta")
-    assert models.macs(attention, x) == 2 * 5 * 12 * (36 + 12) + 2 * 2 * 5 * 5 * 12
-    assert not attention._forward_hooks

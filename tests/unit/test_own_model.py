@@ -126,10 +126,3 @@ def test_no_hook_stays_even_after_an_error() -> None:
     with pytest.raises(ValueError, match="not for training"):
         own_model.by_module(model, (X, X), {}, lambda: 0)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
-
-
-def test_home_is_where_most_parameters_are() -> None:
-    model = nn.Sequential(nn.Linear(9, 9).half(), nn.Linear(2, 2), nn.Linear(2, 2))
-    assert own_model.home(model) == ("cpu", torch.float16)
-    assert own_model.home(META) == ("meta", torch.float32)
-    assert own_model.home(nn.ReLU()) == ("cpu", torch.float32)

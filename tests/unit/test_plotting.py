@@ -10,7 +10,7 @@ import torch
 from matplotlib import rc_context
 from PIL import Image
 
-from helpers import plotting, units
+from helpers import plotting
 
 TRACK = [(10.0, 0.008, "forward", 0), (10.001, 0.004, "conv2d", 1), (10.008, 0.012, "backward", 0)]
 STACKS = {
@@ -38,27 +38,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         ([{"loops": 0.25, "F.conv2d": 6e-5}], {"xlabel": "median time"}),
         "Bar chart. Title: T. x axis: median time (log scale). 2 bars: loops ~250 ms; F.conv2d "
         "~60.0 µs.",
-    ],
-    "bar_rows": [
-        (
-            [
-                {
-                    "MACs": ({"a": 3, "b": 0}, "{:.0f}".format),
-                    "time": ({"a": 1e-3, "b": 2e-3}, units.seconds),
-                }
-            ],
-            {},
-        ),
-        "2 rows of 2 bars. Title: T. MACs: a 3, b 0; time: a ~1.00 ms, b ~2.00 ms.",
-    ],
-    "intervals": [
-        (
-            [{"less": (0.9, 0.8, 0.95), "same": (1.0, 0.97, 1.03), "more": (1.2, 1.1, 1.3)}],
-            {"null": (0.98, 1.02), "xlabel": "ratio"},
-        ),
-        "Forest plot. Title: T. x axis: ratio. a grey band, the A/A test, from 0.980 to 1.020; "
-        "less: 0.900, from 0.800 to 0.950, faster; same: 1.000, from 0.970 to 1.030, no "
-        "difference found; more: 1.200, from 1.100 to 1.300, slower.",
     ],
     "spread": [
         ([{"it": [0.9, 1.0, 1.1, 1.2, 3.0]}], {"xlabel": "ratio", "reference": 1}),

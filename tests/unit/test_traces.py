@@ -34,14 +34,6 @@ def test_a_chrome_trace_is_in_order_of_start(tmp_path: Path, content: bytes) -> 
     ]
 
 
-def test_a_trace_of_2021_gets_the_names_of_today(tmp_path: Path) -> None:
-    old = ["Operator", "Runtime", "Kernel", "Memcpy", "Memset", "Trace"]
-    rows = [{"ph": "X", "cat": cat, "name": "x", "ts": n, "dur": 1} for n, cat in enumerate(old)]
-    (tmp_path / "trace").write_text(json.dumps(rows))  # a bare list is a Chrome trace, too
-    categories = traces.chrome_trace(tmp_path / "trace").cat.tolist()
-    assert categories == ["cpu_op", "cuda_runtime", "kernel", "gpu_memcpy", "gpu_memset", "Trace"]
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

@@ -1,4 +1,3 @@
-import math
 from collections.abc import Callable
 
 import pytest
@@ -62,20 +61,6 @@ def test_convolutions_refuse(image: Tensor, kernel: Tensor, message: str) -> Non
     for convolve in CONVOLUTIONS:
         with pytest.raises((TypeError, ValueError), match=message):
             convolve(image, kernel)
-
-
-@pytest.mark.parametrize(("height", "width"), [(64, 64), (600, 512), (33, 97), (97, 33), (1, 1)])
-def test_photograph_is_the_largest_centred_part(height: int, width: int) -> None:
-    photo = workloads.photograph(height, width)
-    assert photo.shape == (3, height, width)
-    assert photo.dtype == torch.float32
-    whole = workloads.photograph(600, 512)
-    across, down = min(512, 600 * width / height), min(600, 512 * height / width)
-    left, top = math.ceil((512 - across) / 2), math.ceil((600 - down) / 2)
-    part = whole[:, top : 600 - top, left : 512 - left][None]
-    expected = F.interpolate(part, (height, width), mode="bicubic", antialias=True)[0]
-    assert (photo - expected).abs().mean() < 0.02
-    assert 0 <= photo.min() <= photo.max() <= 1
 
 
 def test_what_is_no_number_of_pixels_or_images_is_refused() -> None:
