@@ -161,7 +161,8 @@ def main() -> None:
             works = [pkgutil.resolve_name(name) for name in (options.old, options.new)]
             logarithms = measure_block(*works, options.block, options.varies)
         except (Exception, SystemExit) as error:
-            sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            message = " ".join(str(error).split())  # in one line
+            sys.exit(f"{type(error).__name__}: {message or 'no message'}")
         print(f"\n{json.dumps(logarithms)}")  # on a line that the work has not begun
         return
     try:
