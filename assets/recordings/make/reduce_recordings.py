@@ -19,6 +19,7 @@ import recording
 from nsight import CREATED, RANGE, strip
 
 TARGET = recording.RECORDINGS / "gpu"
+Event = dict[str, Any]
 ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
@@ -28,7 +29,14 @@ def write(name: str, table: pd.DataFrame) -> None:
     (TARGET / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
 
 
-def events(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def table(path: Path) -> pd.DataFrame:
+    """Every value as it is written there, without the columns that name the machine."""
+    names = ["Process ID", "Process Name", "Host Name", "timestamp"]
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return rows.drop(columns=names, errors="ignore")
+
+
+def events(path: Path) -> tuple[list[Event], list[Event]]:
     """The events of a Chrome trace that have a time, in its order; and its profiler steps."""
     found = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     trace = sorted((event for event in found if "ts" in event), key=lambda event: event["ts"])
@@ -36,38 +44,35 @@ def events(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return trace, [step for step in steps if step.get("cat") in ("user_annotation", "Operator")]
 
 
-def within(step: dict[str, Any], trace: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def within(step: Event, trace: list[Event]) -> list[Event]:
     """The events that begin in a profiler step."""
     return [event for event in trace if 0 <= event["ts"] - step["ts"] < step["dur"]]
 
 
-def device_events(trace: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [event for event in trace if event.get("cat") in ON_DEVICE]
+def allocations(step: Event, trace: list[Event]) -> list[Event]:
+    """The events of the GPU's allocator in a profiler step."""
+    rows = [event for event in within(step, trace) if event["name"] == "[memory]"]
+    return [event for event in rows if event["args"]["Device Type"] == 1]
 
 
-def allocator_events(trace: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The events of the GPU's allocator, each with its arguments."""
-    rows = [(event, event["args"]) for event in trace if event["name"] == "[memory]"]
-    return [(event, arguments) for event, arguments in rows if arguments["Device Type"] == 1]
-
-
-def step_number(step: dict[str, Any]) -> int:
-    return int(step["name"].split("#")[1])
+def launches(step: Event, trace: list[Event]) -> list[tuple[Event, Event]]:
+    """The calls in a profiler step that gave the GPU work, each with what the GPU then did."""
+    calls = [event for event in within(step, trace) if event.get("cat") == "cuda_runtime"]
+    by_number = {call["args"].get("correlation"): call for call in calls}
+    device = [event for event in trace if event.get("cat") in ON_DEVICE]
+    numbered = [(event["args"].get("correlation"), event) for event in device]
+    return [(by_number[number], event) for number, event in numbered if number in by_number]
 
 
 def steps(source: Path) -> None:
     """Lesson 01: five training steps, as the CPU's clock and as the GPU saw them."""
     trace, marks = events(source / "hta_v100_resnet_gpu_bound.json.gz")
-    device = device_events(trace)
-    ends = {event["args"]["correlation"]: event["ts"] + event["dur"] for event in device}
     rows = []
     for mark in marks:
-        calls = [event for event in within(mark, trace) if event.get("cat") == "cuda_runtime"]
-        numbers = [call["args"].get("correlation") for call in calls]
-        launched = [ends[number] for number in numbers if number in ends]
-        times = (mark["ts"], mark["ts"] + mark["dur"], max(launched))
+        ends = [event["ts"] + event["dur"] for _, event in launches(mark, trace)]
+        times = (mark["ts"], mark["ts"] + mark["dur"], max(ends))
         since = [round((time - marks[0]["ts"]) / 1000, 3) for time in times]
-        rows.append([step_number(mark), *since, len(launched)])
+        rows.append([mark["name"].split("#")[1], *since, len(ends)])
     columns = ["step", "cpu_start_ms", "cpu_end_ms", "gpu_end_ms", "launches"]
     write("v100_resnet50_steps.csv", pd.DataFrame(rows, columns=columns))
 
@@ -76,17 +81,18 @@ def memory(source: Path) -> None:
     """Lesson 09: what a GPU's allocator handed out and took back."""
     trace, marks = events(source / "kineto_v100_resnet50_fp32_workers0_steps16-21.json.gz")
     rows = [
-        [step_number(mark), (event["ts"] - marks[0]["ts"]) / 1000, arguments["Bytes"]]
+        [mark["name"].split("#")[1], (event["ts"] - marks[0]["ts"]) / 1000, event["args"]["Bytes"]]
         for mark in marks
-        for event, arguments in allocator_events(within(mark, trace))
+        for event in allocations(mark, trace)
     ]
     columns = ["step", "time_ms", "change_bytes"]
     write("v100_resnet50_memory.csv.gz", pd.DataFrame(rows, columns=columns))
 
     trace, (_, mark, *_) = events(source / "hta_v100x2_mlp_ddp_2020_allreduce.json.gz")
+    names = ("Total Allocated", "Total Reserved")
     rows = [
-        [(event["ts"] - mark["ts"]) / 1000, of["Total Allocated"], of["Total Reserved"]]
-        for event, of in allocator_events(within(mark, trace))
+        [(event["ts"] - mark["ts"]) / 1000, *(event["args"][name] for name in names)]
+        for event in allocations(mark, trace)
     ]
     columns = ["time_ms", "allocated_bytes", "reserved_bytes"]
     write("v100_mlp_memory.csv.gz", pd.DataFrame(rows, columns=columns))
@@ -94,36 +100,27 @@ def memory(source: Path) -> None:
 
 def counters(source: Path) -> None:
     """Lessons 04 and 11: times, ceilings and counters of an RTX 5070, counters of a T4."""
-
-    def table(name: str) -> pd.DataFrame:
-        """Every value as it is written there, without the columns that name the machine."""
-        rows = pd.read_csv(source / f"{name}.csv", dtype=str, keep_default_na=False)
-        names = ["Process ID", "Process Name", "Host Name", "timestamp"]
-        return rows.drop(columns=names, errors="ignore")
-
     for name in ("rtx5070_peaks", "rtx5070_timing"):
-        write(f"{name}.csv", table(name))
+        write(f"{name}.csv", table(source / f"{name}.csv"))
     versions = ("naive", "tiled", "register_blocked", "vectorized")
-    products = [table(f"rtx5070_ncu_gemm_{version}") for version in versions]
+    products = [table(source / f"rtx5070_ncu_gemm_{version}.csv") for version in versions]
     write("rtx5070_ncu_gemm.csv", pd.concat(products))
-    write("t4_ncu_copy.csv", table("t4_ncu_copy_blocked"))
+    write("t4_ncu_copy.csv", table(source / "t4_ncu_copy_blocked.csv"))
 
 
 def networks(source: Path) -> None:
     """Lesson 13: Segment Anything by batch size; timm's networks by layout, and compiled."""
-    tables = []
-    for size in ("1", "8", "32"):
-        table = pd.read_csv(source / f"a100_sam_bs{size}.csv", dtype=str)
-        table["batch_size"] = size  # missing in a row that ends in ERROR
-        tables.append(table)
+    # The batch size is missing in a row that ends in ERROR.
+    sizes = ("1", "8", "32")
+    tables = [table(source / f"a100_sam_bs{n}.csv").assign(batch_size=n) for n in sizes]
     columns = ["technique", "pytorch_version", "sam_model_type", "batch_size", "memory(MiB)"]
     write("a100_sam_batches.csv", pd.concat(tables)[[*columns, "img_s(avg)", "mIoU"]])
+    columns = ["model", "img_size", "batch_size", "samples_per_sec"]
     for name in ("train_amp_nchw", "train_amp_nhwc", "infer_amp_eager", "infer_amp_dynamo"):
         kind, device = name[:5], "rtx3090" if name.startswith("train") else "rtx4090"
-        table = pd.read_csv(source / f"{device}_{name}.csv", dtype=str)
-        table.columns = [column.removeprefix(f"{kind}_") for column in table]
-        columns = ["model", "img_size", "batch_size", "samples_per_sec"]
-        write(f"{device}_{name}.csv", table[columns])
+        rows = table(source / f"{device}_{name}.csv")
+        rows.columns = [column.removeprefix(f"{kind}_") for column in rows]
+        write(f"{device}_{name}.csv", rows[columns])
 
 
 def report(source: Path) -> None:
@@ -187,35 +184,23 @@ def collectives(source: Path) -> None:
         ("v100x2_allreduce", "hta_v100x2_mlp_ddp_2020_allreduce", slice(1, 2)),
     ):
         trace, marks = events(source / f"{file}.json.gz")
-        marks = marks[chosen]
-        calls = {e["args"].get("correlation"): e for e in trace if e.get("cat") == "cuda_runtime"}
-        rows = []
-        for row in device_events(trace):
-            if not (call := calls.get(row["args"].get("correlation"))):
-                continue
-            for mark in marks:
-                if within(mark, [call]):
-                    kind = row["name"].split("(")[0] if "nccl" in row["name"] else row["cat"]
-                    times = (call["ts"] + call["dur"], row["ts"], row["ts"] + row["dur"])
-                    since = [round(time - marks[0]["ts"], 3) for time in times]
-                    elements = row["args"].get("In msg nelems")
-                    rows.append([step_number(mark), kind, elements, *since])
-        table = pd.DataFrame(rows, columns=columns).astype({"elements": "Int64"})
-        write(f"{name}.csv.gz", table)
+        marks, rows = marks[chosen], []
+        for mark in marks:
+            for call, row in launches(mark, trace):
+                kind = row["name"].split("(")[0] if "nccl" in row["name"] else row["cat"]
+                times = (call["ts"] + call["dur"], row["ts"], row["ts"] + row["dur"])
+                since = [round(time - marks[0]["ts"], 3) for time in times]
+                elements = row["args"].get("In msg nelems")
+                rows.append([mark["name"].split("#")[1], kind, elements, *since])
+        write(f"{name}.csv.gz", pd.DataFrame(rows, columns=columns).astype({"elements": "Int64"}))
 
 
 def segment_anything(source: Path) -> None:
     """Lesson 14: what each optimisation brought on an A100; calls there that wait for it."""
-    table = pd.read_csv(source / "a100_sam_results.csv", dtype=str, keep_default_na=False)
-    names = {
-        "technique": "technique",
-        "sam_model_type": "model",
-        "batch_size": "batch",
-        "img_s(avg)": "images_per_s",
-        "memory(MiB)": "memory_mib",
-        "mIoU": "miou",
-    }
-    write("a100_sam_ladder.csv", table[list(names)].rename(columns=names))
+    rows = table(source / "a100_sam_results.csv")
+    rows = rows[["technique", "sam_model_type", "batch_size", "img_s(avg)", "memory(MiB)", "mIoU"]]
+    rows.columns = ["technique", "model", "batch", "images_per_s", "memory_mib", "miou"]
+    write("a100_sam_ladder.csv", rows)
     trace, _ = events(source / "a100_sam_bf16_amg.json.gz")
     rows = [
         ["device" if event.get("cat") in ON_DEVICE else event["name"], event["ts"], event["dur"]]
