@@ -58,12 +58,7 @@ def main() -> None:
     torch.manual_seed(0)
     chain, million = torch.compile(activation), torch.randn(1000, 1000)
     rows = [
-        (
-            "the first of all",
-            torch.compile(torch.neg),
-            torch.neg,
-            torch.ones(9),
-        ),
+        ("the first of all", torch.compile(torch.neg), torch.neg, torch.ones(9)),
         ("chain of 1000 rows", chain, activation, million),
         ("chain of 900 rows", chain, activation, million[:900]),
         ("chain of 800 rows", chain, activation, million[:800]),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from helpers import units, workloads
@@ -66,10 +66,9 @@ def load(batches: int, batch_size: int, shelf: queue.Queue) -> None:
     labels = torch.arange(batch_size) % 10
     for _ in range(batches):
         with mark("decode"):
-            images = torch.stack(
-                [workloads.photograph(32, 32) for _ in range(batch_size)]
-            )
-        shelf.put((images, labels))
+            images = [workloads.photograph(32, 32) for _ in range(batch_size)]
+            batch = torch.stack(images), labels
+        shelf.put(batch)
 
 
 def train_step(
@@ -87,25 +86,19 @@ def train_step(
         with mark("optimiser"):
             optimiser.step()
             optimiser.zero_grad()
-        if (
-            cuda
-        ):  # inside the mark: else it would end when the last kernel is launched
+        # Inside the mark, which would else end when the last kernel is launched.
+        if cuda:
             torch.cuda.synchronize()
     return time.perf_counter() - start
 
 
-def bilinear(samples: int = 10, channels: int = 16, size: int = 64) -> Tensor:
-    """Resize to twice the height and width, then backward; return the gradient."""
-    images = torch.rand(
-        samples, channels, size, size, device=device, requires_grad=True
-    )
+def bilinear() -> None:
+    """Resize to twice the height and width, then backward."""
+    images = torch.rand(10, 16, 64, 64, device=device, requires_grad=True)
     with mark("bilinear forward"):
-        larger = F.interpolate(
-            images, scale_factor=2, mode="bilinear", align_corners=False
-        )
+        larger = F.interpolate(images, scale_factor=2, mode="bilinear")
     with mark("bilinear backward"):
         larger.sum().backward()
-    return images.grad
 
 
 def run(steps: int, warm_up: int, batch_size: int) -> list[float]:
@@ -130,17 +123,12 @@ def run(steps: int, warm_up: int, batch_size: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description="Train SmallCNN, with marks for a profiler."
+        description="Train SmallCNN, with marks for a profiler.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument(
-        "--steps", type=int, default=8, help="to measure (default: 8)"
-    )
-    parser.add_argument(
-        "--warm-up", type=int, default=3, help="steps before (default: 3)"
-    )
-    parser.add_argument(
-        "--batch-size", type=int, default=16, help="images (default: 16)"
-    )
+    parser.add_argument("--steps", type=int, default=8, help="to measure")
+    parser.add_argument("--warm-up", type=int, default=3, help="steps before")
+    parser.add_argument("--batch-size", type=int, default=16, help="images")
     parser.add_argument(
         "--kineto", action="store_true", help="record with torch.profiler too"
     )
@@ -155,17 +143,11 @@ def main() -> None:
         times = run(options.steps, options.warm_up, options.batch_size)
     print(f"{len(times)} steps, median {units.seconds(statistics.median(times))}")
     if options.json:
-        marks = (
-            [event for event in kineto.events() if event.is_user_annotation]
-            if kineto
-            else []
-        )
-        spans = [
-            [event.name, event.time_range.elapsed_us() / 1e6] for event in marks
-        ]
-        Path(options.json).write_text(
-            json.dumps({"steps": times, "kineto": spans}) + "\n"
-        )
+        events = kineto.events() if kineto else []
+        marks = [event for event in events if event.is_user_annotation]
+        spans = [[each.name, each.time_range.elapsed_us() / 1e6] for each in marks]
+        text = json.dumps({"steps": times, "kineto": spans})
+        Path(options.json).write_text(text + "\n")
 
 
 if __name__ == "__main__":

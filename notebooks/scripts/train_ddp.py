@@ -62,12 +62,8 @@ def run(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Train SmallCNN, a profiler in each rank."
-    )
-    parser.add_argument(
-        "--out", type=Path, required=True, help="folder for the traces"
-    )
+    parser = argparse.ArgumentParser(description="Profile training in each rank.")
+    parser.add_argument("--out", type=Path, required=True, help="folder for traces")
     folder = parser.parse_args().out
     folder.mkdir(parents=True, exist_ok=True)
     gpu = torch.cuda.is_available()
@@ -78,11 +74,9 @@ def main() -> None:
     dist.init_process_group("nccl" if gpu else "gloo")
     rank = dist.get_rank()
     traces = {name: folder / f"{name}, rank {rank}.json" for name in CASES}
-    weights = {
-        name: run(*CASES[name], device, trace) for name, trace in traces.items()
-    }
-    said = {"rank": rank, "threads": torch.get_num_threads(), "weights": weights}
-    (folder / f"{rank}.json").write_text(json.dumps(said), encoding="utf-8")
+    weights = {name: run(*CASES[name], device, traces[name]) for name in CASES}
+    result = {"rank": rank, "threads": torch.get_num_threads(), "weights": weights}
+    (folder / f"{rank}.json").write_text(json.dumps(result), encoding="utf-8")
     dist.destroy_process_group()
 
 

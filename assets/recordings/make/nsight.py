@@ -27,10 +27,7 @@ TABLES = {
 
 
 def record(
-    flags: list[str],
-    program: list[str],
-    folder: Path,
-    **environment: str,
+    flags: list[str], program: list[str], folder: Path, **environment: str
 ) -> tuple[int, str, Path | None]:
     """Run ``nsys profile``; return status, output and the exported report."""
     report, database = folder / "r.nsys-rep", folder / "r.sqlite"

@@ -83,13 +83,12 @@ def warn_of_personal_words(text: str, name: str) -> None:
 
 def write_checksums() -> None:
     """Write SHA256SUMS, which ``sha256sum --check`` reads: a line for each recording."""
-    files = sorted(path for path in RECORDINGS.rglob("*") if path.is_file())
-    shipped = [path for path in files if MAKE not in path.parents and path.name != "SHA256SUMS"]
-    lines = []
-    for path in shipped:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        lines.append(f"{digest}  {path.relative_to(RECORDINGS).as_posix()}\n")
-    (RECORDINGS / "SHA256SUMS").write_text("".join(lines), encoding="utf-8", newline="\n")
+    sums, lines = RECORDINGS / "SHA256SUMS", []
+    for path in sorted(set(RECORDINGS.rglob("*")) - set(MAKE.rglob("*")) - {sums}):
+        if path.is_file():
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            lines.append(f"{digest}  {path.relative_to(RECORDINGS).as_posix()}\n")
+    sums.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
