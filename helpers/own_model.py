@@ -67,9 +67,7 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
             "model must be one that can be watched inside, but a ScriptModule came: give the "
             "nn.Module from before torch.jit.script or torch.jit.trace"
         )
-    owned = [*model.parameters(), *model.buffers()]
-    given = tensors(example)
-    _refuse_tensors([*owned, *given])
+    _refuse_tensors([*model.parameters(), *model.buffers(), *tensors(example)])
     if hidden := [leaf for leaf in tree_leaves(example) if dataclasses.is_dataclass(leaf)]:
         raise Refused(
             f"example must hold its tensors in tuples, lists and dicts, where they can be counted, "
@@ -82,17 +80,11 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
         with torch.no_grad():
             model.eval()(*args, **kwargs)
     except Exception as error:
-        if len({tensor.device for tensor in (*owned, *given)}) > 1:
-            raise Refused(
-                f"model and example must be on one device, but the model came on "
-                f"{_devices(owned)}, the example on {_devices(given)}, and {_summary(error)}: move "
-                "one of them with .to(device)"
-            ) from error
         raise Refused(
             f"model must take the example, but {described(example)} came, and {_summary(error)}: "
-            "change the example (smaller, if memory ran out; a tuple is several arguments, a dict "
-            "arguments by name) or the model's forward: calling it alone, under torch.no_grad() as "
-            "here, shows the line"
+            "change the example (smaller, if memory ran out; on the model's device, by .to(device); "
+            "a tuple is several arguments, a dict arguments by name) or the model's forward: calling "
+            "it alone, under torch.no_grad() as here, shows the line"
         ) from error
     return args, kwargs
 
@@ -185,10 +177,6 @@ def described(value: object) -> str:
     if len(parts) > 3:
         parts[3:] = [f"and {len(parts) - 3} more"]
     return ", ".join(parts) or _kind(value)
-
-
-def _devices(tensors: list[Tensor]) -> str:
-    return " and ".join(sorted({str(tensor.device) for tensor in tensors})) or "none"
 
 
 def _kind(value: object) -> str:

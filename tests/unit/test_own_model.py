@@ -96,12 +96,6 @@ def test_what_does_not_fit_is_refused(model: object, example: object, sentence: 
     assert sentence in refusal(lambda: own_model.arguments(model, example))
 
 
-def test_two_devices_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_model, "DEVICES", "cpu|meta")  # as a GPU would be
-    came = "must be on one device, but the model came on cpu, the example on meta, and "
-    assert came in refusal(lambda: own_model.arguments(LINE, X.to("meta")))
-
-
 def test_each_call_of_a_module_has_a_row_with_its_own_part() -> None:
     clock = iter([0, 10, 13, 20, 25, 100])  # Adds begins, first twice begins and ends, Adds ends
     pair, model = (torch.ones(2), torch.ones(2)), Adds().eval()

@@ -47,8 +47,6 @@ GREY = torch.rand(1, 4, 4)
         ([[1.0]], torch.rand(1, 1, 3, 3), "image must be a torch.float32 tensor, but a list came"),
         (GREY, torch.rand(1, 1, 3, 3).double(), "kernel must be a .*, but torch.float64 came"),
         (GREY[0], torch.rand(1, 1, 3, 3), r"image must be \(C_in, H, W\), none .* \(4, 4\) came"),
-        (GREY[:, :0], torch.rand(1, 1, 3, 3), r"none of them 0.*\(1, 0, 4\)"),
-        (GREY, torch.rand(1, 1, 2, 2), r"K, K\) with an odd K, .* \(1, 1, 2, 2\) came"),
         (GREY, torch.rand(1, 1, 3, 5), r"odd K, .* \(1, 1, 3, 5\) came"),
         (
             GREY,
