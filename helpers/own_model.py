@@ -82,9 +82,9 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
     except Exception as error:
         raise Refused(
             f"model must take the example, but {described(example)} came, and {_summary(error)}: "
-            "change the example (smaller, if memory ran out; on the model's device, by .to(device); "
-            "a tuple is several arguments, a dict arguments by name) or the model's forward: calling "
-            "it alone, under torch.no_grad() as here, shows the line"
+            "change the example (smaller, if memory ran out; moved by .to(device); "
+            "a tuple is several arguments, a dict arguments by name) or the model's forward: "
+            "calling it alone, under torch.no_grad() as here, shows the line"
         ) from error
     return args, kwargs
 
