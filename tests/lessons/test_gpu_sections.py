@@ -57,38 +57,27 @@ def read_in_functions(code: CodeType) -> set[str]:
     return names.union(*map(read_in_functions, functions))
 
 
-def lessons() -> list[Path]:
-    return [
-        path for path in notebooks.all_of_them() if any(map(for_gpus, notebooks.read(path).cells))
-    ]
+LESSONS = [
+    path for path in notebooks.all_of_them() if any(map(for_gpus, notebooks.read(path).cells))
+]
 
 
 def test_the_pretended_gpu_refuses_what_a_real_one_would() -> None:
     program = """import torch
 torch.zeros(2, device="cuda").sum(), torch.cuda.synchronize(0)
-opened, closed = torch.cuda.Event(), torch.cuda.Event(enable_timing=True)
-wrong = [
-    lambda: torch.cuda.synchronize(0, 1),
-    lambda: torch.cuda.memory_allocated(devise=0),
-    lambda: torch.cuda.memory._record_memory_history(most=3),
-    lambda: opened.elapsed_time(closed),
-    lambda: torch.cuda.Event(timing=True),
-    lambda: torch.cuda.no_such_function(),
-]
-for call in wrong:
-    try:
-        call()
-    except Exception as error:
-        print(type(error).__name__)
+try:
+    torch.cuda.memory_allocated(devise=0)
+except TypeError as error:
+    print(error)
 """
     environment = {**os.environ, "PYTHONPATH": str(PRETENDED)}
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == [*3 * ["TypeError"], "ValueError", "TypeError", "AttributeError"]
+    assert done.stdout == "got an unexpected keyword argument 'devise'\n", done.stderr
 
 
 @pytest.mark.everything
-@pytest.mark.parametrize("path", lessons(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_cells_for_gpus_run_on_a_pretended_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(PRETENDED), prepend=os.pathsep)
     cells = needed([cell for cell in notebooks.read(path).cells if cell.cell_type == "code"])
