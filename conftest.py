@@ -6,7 +6,6 @@ notebook run from the first to the last twice in the same kernel, and the marked
 
 import os
 import platform
-from collections import Counter
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -85,14 +84,3 @@ def nothing_is_left_out(config: pytest.Config, collected: set[Path]) -> None:
     if idle:
         names = ", ".join(str(path.relative_to(notebooks.ROOT)) for path in sorted(idle))
         raise pytest.UsageError(f"nothing was collected from {names}; every one must be tested")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The seconds of each file that takes any."""
-    seconds: Counter[str] = Counter()
-    for report in chain.from_iterable(terminalreporter.stats.values()):
-        if isinstance(report, pytest.TestReport):
-            seconds[report.nodeid.split("::")[0]] += report.duration
-    for name, taken in seconds.items():
-        if taken >= 1:
-            terminalreporter.line(f"{taken:6.0f} s  {name}")
