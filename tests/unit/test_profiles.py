@@ -57,3 +57,14 @@ def test_scalene_by_line_and_by_function(tmp_path: Path) -> None:
     assert profiles.times_by_function(tmp_path / "p.json") == {"work": 12.5}
     table = profiles.scalene_lines(tmp_path / "p.json", "b.py")
     assert table.loc[3].tolist() == ["x = 1", 0.125, 2 * MIB, MIB]
+
+
+def test_times_of_a_function_are_added_up_and_a_recursion_counts_once(tmp_path: Path) -> None:
+    called = {"function": "leaf", "time": 2.0, "children": []}
+    root = {"function": "main", "time": 3.0, "children": [called, called]}
+    (tmp_path / "p.tree").write_text(json.dumps({"root_frame": root}), encoding="utf-8")
+    assert profiles.times_by_function(tmp_path / "p.tree") == {"main": 3, "leaf": 4}
+
+    sampled = "main (a.py:1);f (a.py:2);f (a.py:2) 3\nmain (a.py:4) 1\n"
+    (tmp_path / "p.raw").write_text(sampled, encoding="utf-8")
+    assert profiles.times_by_function(tmp_path / "p.raw") == {"main": 4, "f": 3}
