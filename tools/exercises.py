@@ -1,7 +1,7 @@
 """The exercise sets: what their cells are, how they are released, how a set grades an answer.
 
     python -m tools.exercises try SET [TASK ...]     the solution, the blank and each wrong answer
-    python -m tools.exercises release [SET ...]      notebooks/solutions to notebooks/exercises
+    python -m tools.exercises release                notebooks/solutions to notebooks/exercises
 
 A set is written once, in notebooks/solutions/NN_name/NN_name.ipynb, in nbgrader's source format.
 Every cell has a grade_id, TASK-WHAT; what it is follows from its nbgrader metadata and its name:
@@ -76,9 +76,8 @@ def parts(name: str) -> tuple[str, str]:
 
 def names(cells: list[NotebookNode]) -> set[str]:
     """What ``cells`` bind at their top level."""
-    steps = chain.from_iterable(
-        dis.get_instructions(compile(cell.source, cell.id, "exec")) for cell in cells
-    )
+    codes = [compile(cell.source, cell.id, "exec") for cell in cells]
+    steps = chain.from_iterable(map(dis.get_instructions, codes))
     return {step.argval for step in steps if step.opname == "STORE_NAME"}
 
 
@@ -183,13 +182,11 @@ def release(source: Path) -> str:
 
 def main(arguments: list[str]) -> int:
     match arguments:
-        case ["release", *words]:
+        case ["release"]:
             if not find_spec("nbgrader"):
-                print(
-                    "The exercises were not released: nbgrader is missing; `make grade` brings it."
-                )
+                print("No exercises were released: nbgrader is missing; `make grade` brings it.")
                 return 0
-            for source in [solution(word) for word in words] or all_sets():
+            for source in all_sets():
                 target, text = EXERCISES / source.parent.name / source.name, release(source)
                 if not target.exists() or target.read_text(encoding="utf-8") != text:
                     target.parent.mkdir(parents=True, exist_ok=True)
