@@ -29,12 +29,9 @@ def test_a_set_without_tensors_does_not_wait_for_torch() -> None:
 RIGHT = [
     (3.0, 3, 0),
     (np.float64(1.04), 1.0, 0.05),
-    (torch.tensor(7), 7, 0),
     ((1, 2), [1, 2], 0),
     ({"a": 1.0}, {"a": 1.01}, 0.02),
     (torch.ones(2, 2), torch.ones(2, 2) * 1.001, 0.01),
-    (torch.arange(3), torch.arange(3), 0),
-    (None, None, 0),
 ]
 WRONG = [
     (1234, 12345, 0, r"expected 12,345, but 1,234 came"),
