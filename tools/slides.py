@@ -28,8 +28,6 @@ from tools import notebooks
 
 SLIDES = notebooks.ROOT / "slides"
 PAGE = Path(__file__).with_name("slides.html.j2")
-REVEAL = ("dist/reveal.js", "dist/reveal.css", "dist/theme/white.css", "plugin/notes/notes.js")
-FONT = "dist/theme/fonts/source-sans-pro"
 MOST_WORDS = 60  # of a question, and of a trap
 
 NOTES = "<details><summary>Instructor notes</summary>"
@@ -76,21 +74,14 @@ def main(arguments: list[str]) -> int:
 
 
 def build(lessons: list[Path], folder: Path) -> Iterator[Path]:
-    copy_reveal(folder / "reveal")
+    # Copied out of sphinx-revealjs, of which nothing else is used.
+    package = find_spec("sphinx_revealjs").submodule_search_locations[0]
+    reveal = Path(package, "_static", "revealjs")
+    shutil.copytree(reveal, folder / "reveal", dirs_exist_ok=True)
     for lesson in lessons:
         page = folder / f"{lesson.stem}.html"
         page.write_text(as_page(notebooks.read(lesson), lesson), encoding="utf-8")
         yield page
-
-
-def copy_reveal(folder: Path) -> None:
-    """Copy reveal.js out of sphinx-revealjs, of which nothing else is used."""
-    package = find_spec("sphinx_revealjs").submodule_search_locations[0]
-    source = Path(package, "_static", "revealjs")
-    for name in ("LICENSE", *REVEAL):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source / name, folder / name)
-    shutil.copytree(source / FONT, folder / FONT, dirs_exist_ok=True)
 
 
 def as_page(lesson: NotebookNode, path: Path) -> str:
@@ -143,7 +134,8 @@ def slides(lesson: NotebookNode) -> list[Slide]:
         elif kind == "check" and spoken_first is None and result[-1].holds_code:
             result[-1].shown += content
         else:
-            where = Slide(f'<p class="where">{subject} · {html.escape(section)}</p>', content)
+            words = html.escape(section.replace("`", ""))
+            where = Slide(f'<p class="where">{subject} · {words}</p>', content)
             if spoken_first is not None:
                 opening = Slide(f"{above}## {section}", [], spoken_first, begins_section=True)
                 result.append(opening)

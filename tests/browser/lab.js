@@ -88,6 +88,10 @@ const complaints = (path) => {
   return found;
 };
 
+// Puts HTML in front of a notebook's first text.
+const spoil = (path, html) =>
+  notebookOf(path).content.widgets[0].inputArea.node.insertAdjacentHTML("afterbegin", html);
+
 // For screenshots: a screen of a notebook begins where the last one ended, less a line.
 const step = (path) => notebookOf(path).content.node.clientHeight - 20;
 const outer = (path) => notebookOf(path).node.querySelector(".jp-WindowedPanel-outer");
