@@ -131,7 +131,7 @@ def look(page, outside: list[str], path: str) -> None:
 def test_what_a_reader_would_stumble_over_is_noticed(page, outside) -> None:
     show(page, path := "work/01_timing.ipynb")
     dot = "http://127.0.0.2:1/far.png"
-    wide = f"<pre style='width: 2000px; height: 700px'></pre><img src='{dot}'>"
+    wide = f"<pre style='min-width: 2000px; height: 700px'></pre><img src='{dot}'>"
     page.evaluate("([path, html]) => spoil(path, html)", [path, wide])
     found = " ".join(page.evaluate("path => complaints(path)", path))
     for complaint in ("pixels high", "wider than", "not shown", "without alt text"):
