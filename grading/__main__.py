@@ -14,7 +14,7 @@ import argparse
 import os
 import sys
 import tempfile
-from datetime import datetime
+from collections import ChainMap
 from pathlib import Path
 
 from tools import exercises, notebooks
@@ -26,8 +26,6 @@ except ModuleNotFoundError as error:
         f"Grading needs {error.name}, which is not here. It needs Linux, Python 3.11 to 3.13, and "
         "what make grade installs: pip install -r requirements-grade.txt -c constraints.txt"
     )
-
-NOTHING = "{} holds no exercises of a student: expected FOLDER/STUDENT/NN_name.ipynb"
 
 
 def main(arguments: list[str]) -> int:
@@ -55,22 +53,26 @@ def grade(options: argparse.Namespace, out: Path) -> int:
     )
     if problem := sandbox.problem(limits):
         raise ValueError(problem)
-    if options.due:
-        print(f"late is what came after {options.due:%Y-%m-%d %H:%M:%S %Z} (UTC{options.due:%z})")
+    due = submissions.moment(options.due) if options.due else None
+    if due:
+        print(f"late is what came after {due:%Y-%m-%d %H:%M:%S %Z} (UTC{due:%z})")
     handed_in = submissions.find_submissions(
-        options.folder, sets_in(options.sets), options.lesson, options.due, options.shard
+        options.folder, sets_in(options), due, shard(options.shard)
     )
     if not handed_in:
-        raise ValueError(NOTHING.format(options.folder))
-    points: dict[tuple[str, str], float] = {}
-    for assignment in {item.lesson: item.assignment for item in handed_in}.values():
-        points |= assignment.points
-    marks = tables.read_marks(out, points)
+        raise ValueError(
+            f"{options.folder} holds no exercises of a student: "
+            "expected FOLDER/STUDENT/NN_name.ipynb"
+        )
+    assignments = {item.lesson: item.assignment for item in handed_in}.values()
+    marks = tables.read_marks(out, dict(ChainMap(*(item.points for item in assignments))))
     with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
         grader = workers.Grader(out, limits, marks, Path(scratch))
-        complete = workers.grade(handed_in, grader, max(options.jobs, 1))
-    finish(out, [result for item in handed_in if (result := grader.result(item))], marks)
-    return 0 if complete else 130
+        try:
+            workers.grade(handed_in, grader, max(options.jobs, 1))
+        finally:
+            finish(out, [result for item in handed_in if (result := grader.result(item))], marks)
+    return 0
 
 
 def merge(parts: list[Path], out: Path) -> int:
@@ -107,8 +109,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("folder", nargs="?", default="", help="holds a folder for each student, named by their id")
     add("--out", type=Path, default=Path("grades"), help="where the tables and pages go")
     add("--lesson", action="append", default=[], help="only this one, such as 03")
-    add("--due", type=due, help="later is late: 2026-12-01, or '2026-12-01 18:00 Europe/Berlin'")
-    add("--shard", type=shard, default=(1, 1), help="k/n: the k-th of n parts of the class")
+    add("--due", help="later is late: 2026-12-01, or '2026-12-01 18:00 Europe/Berlin'")
+    add("--shard", default="1/1", help="k/n: the k-th of n parts of the class")
     add("--merge", nargs="+", type=Path, help="the --out folders of shards")
     add("--no-sandbox", action="store_true", help="only for code that you trust")
     add("--jobs", type=int, default=os.cpu_count(), help="submissions at the same time")
@@ -118,35 +120,33 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--see", action="append", default=[], help="one more folder that kernels may read")
     add("--sets", type=Path, default=exercises.SOLUTIONS, help="where the sets are")
     options = parser.parse_args(arguments)
-    for part in options.merge or []:
-        if not part.is_dir():
-            parser.error(f"--merge expects the --out folders of shards, but {part} came")
-    if not options.merge and not (options.folder and Path(options.folder).is_dir()):
-        parser.error(f"SUBMISSIONS must be a folder, but {options.folder or 'nothing'} came")
+    for folder in options.merge or [options.folder]:
+        if not (folder and Path(folder).is_dir()):
+            came = folder or "nothing"
+            parser.error(f"expected a folder of submissions or of a shard, but {came} came")
     options.folder = Path(options.folder)
-    for name in options.lesson:
-        if not any(submissions.is_named(path, [name]) for path in sets_in(options.sets)):
-            parser.error(f"--lesson must be a set or its number, such as 03, but {name} came")
     return options
-
-
-def due(text: str) -> datetime:
-    try:
-        return submissions.moment(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def shard(text: str) -> tuple[int, int]:
     number, _, shards = text.partition("/")
     if not (number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards)):
-        raise argparse.ArgumentTypeError(f"expected k/n, such as 1/4, but {text} came")
+        raise ValueError(f"--shard: expected k/n, such as 1/4, but {text} came")
     return int(number), int(shards)
 
 
-def sets_in(folder: Path) -> list[Path]:
-    paths = folder.resolve().glob("*/*.ipynb")
-    return sorted(path for path in paths if path.stem == path.parent.name)
+def sets_in(options: argparse.Namespace) -> dict[Path, list[str]]:
+    """The sets to grade; of each, the longer names of sets that begin with its name."""
+    paths = options.sets.resolve().glob("*/*.ipynb")
+    names = {path.stem: path for path in sorted(paths) if path.stem == path.parent.name}
+    known = {*names, *(name.partition("_")[0] for name in names)}
+    if unknown := set(options.lesson) - known:
+        raise ValueError(f"--lesson must be a set or its number, such as 03, but {unknown} came")
+    return {
+        path: [other for other in names if other.startswith(name) and other != name]
+        for name, path in names.items()
+        if not options.lesson or {name, name.partition("_")[0]} & set(options.lesson)
+    }
 
 
 if __name__ == "__main__":

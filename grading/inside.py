@@ -3,11 +3,14 @@
 The student's code can change all of this, but then it changes only its own answers.
 """
 
+import asyncio
 import base64
 import contextlib
 import hashlib
 import io
 import json
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from IPython import get_ipython
@@ -15,21 +18,24 @@ from IPython import get_ipython
 from grading.values import pack, unpack
 
 SHOWN = 4_000  # characters of a cell's output that are stored
-_sealed: dict[int, bytes] = {}  # the arguments of calls that will be timed
+_sealed: dict[str, bytes] = {}  # the arguments of calls that will be timed
 
 
-class Text:
+class Text(str):
     """A string that IPython shows as it is."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    __repr__ = str.__str__
 
-    def __repr__(self) -> str:
-        return self.text
+
+def run_with_await(cell: Coroutine) -> object:
+    """Run a cell with ``await`` in a thread, because the kernel's own loop runs in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, cell).result()
 
 
 def run(source: str) -> Text:
     """Run a cell: {"printed": text, "error": the exception's name and text, or ""}."""
+    get_ipython().loop_runner = run_with_await
     with contextlib.redirect_stdout(io.StringIO()) as output:
         result = get_ipython().run_cell(source, store_history=True)
     error = result.error_before_exec or result.error_in_exec
@@ -51,7 +57,7 @@ def look(names: list[str]) -> Text:
     return Text(json.dumps(answers))
 
 
-def bring(number: int, sealed: str) -> Text:
+def bring(number: str, sealed: str) -> Text:
     """Store the sealed arguments of a call that will be timed."""
     _sealed[number] = base64.b64decode(sealed)
     return Text("null")
@@ -65,7 +71,7 @@ def call(name: str, arguments: str) -> Text:
         return Text(json.dumps({"raised": type(error).__name__, "why": str(error)[:2000]}))
 
 
-def call_brought(name: str, number: int, key: str) -> Text:
+def call_brought(name: str, number: str, key: str) -> Text:
     """Call with stored arguments: only ``key`` opens them, so no code could read them before."""
     return call(name, sealed(_sealed.pop(number), key).decode())
 

@@ -13,18 +13,17 @@ import time
 from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 
 import psutil
-import zmq
-from jupyter_client.connect import write_connection_file
-from jupyter_client.session import Session
+from jupyter_client import BlockingKernelClient
+from zmq import MAXMSGSIZE, RCVHWM, Context
 
 from grading import inside, sandbox, values
 
 LARGEST_REPLY = 64 * 2**20  # bytes; nothing larger is received
 START_SECONDS = 60.0  # for a kernel and its imports
+NO_DATA = "what came back is not data"
 
 
 class KernelEnded(BaseException):
@@ -34,8 +33,7 @@ class KernelEnded(BaseException):
 class StudentKernel:
     """Where a submission runs: a process, and after that one has ended a new one.
 
-    A new one first runs again every cell that ended well in the old one. All that comes from a
-    process was written by a student, and is taken as data.
+    A new one first runs again every cell that ended well in the old one.
     """
 
     def __init__(self, scratch: Path, limits: sandbox.Limits) -> None:
@@ -55,35 +53,47 @@ class StudentKernel:
         match answer:
             case {"printed": str(printed), "error": str(error)}:
                 return cut(printed), error[:2000]
-        return "", "what came back is not data"
+        return "", NO_DATA
 
     def ask(self, function: str, *arguments: object, seconds: float | None = None) -> object:
         """What a function of ``grading.inside`` answers, from JSON, in at most ``seconds``."""
         if self.process is None:
             self._start()
-        return self._ask(seconds or self.limits.cell, function, *arguments)
+            self.ask("look", [], seconds=START_SECONDS)
+            for cell, limit in self.ran:
+                self.ask("run", cell, seconds=limit)
+        words = f"*__import__('json').loads({json.dumps(arguments)!r})"
+        call = f"__import__('grading.inside', fromlist=['_']).{function}({words})"
+        asked = {"user_expressions": {"answer": call}, "allow_stdin": False}
+        request = self.client.execute("", silent=True, **asked)
+        match self._reply(request, seconds or self.limits.cell).get("user_expressions"):
+            case {"answer": {"data": {"text/plain": str(text)}}}:
+                with suppress(ValueError, RecursionError):
+                    return json.loads(text)
+            case {"answer": {"ename": str(name), "evalue": str(text)}}:
+                raise ValueError(f"{name}: {text}"[:500])
+        raise ValueError(NO_DATA)
 
     def _start(self) -> None:
         self.reason, self.folder = "", Path(tempfile.mkdtemp(dir=self.scratch))
-        self.session = Session()
-        path, connection = write_connection_file(
-            str(self.folder / "c"),  # short names, because a socket's path has 107 characters
-            transport="ipc",
-            ip=str(self.folder / "s"),
-            key=self.session.key,
+        context = Context()
+        context.setsockopt(MAXMSGSIZE, LARGEST_REPLY)
+        context.setsockopt(RCVHWM, 8)  # messages that wait; a kernel may send without end
+        path = str(self.folder / "c")  # short names, because a socket's path has 107 characters
+        self.client = BlockingKernelClient(
+            context=context, transport="ipc", ip=str(self.folder / "s"), connection_file=path
         )
+        self.client.write_connection_file()
         if self.limits.sandbox and os.getuid() == 0:
             user = 1_900_000_000 + secrets.randbelow(100_000_000)  # owns nothing else
             for owned in (self.folder, path):
                 os.chown(owned, user, user)
         words = [sys.executable, "-m", "ipykernel_launcher", "-f", path]
         words += ["--HistoryManager.hist_file=:memory:", "--InteractiveShell.colors=nocolor"]
-        environment = sandbox.environment()
-        if not self.limits.sandbox:
-            environment["JPY_PARENT_PID"] = str(os.getpid())  # a kernel ends with its worker
+        parent = {} if self.limits.sandbox else {"JPY_PARENT_PID": str(os.getpid())}
         self.process = subprocess.Popen(
             sandbox.command(self.folder, self.limits, words),
-            env=environment,
+            env=sandbox.environment() | parent,  # a kernel ends with its worker
             cwd=self.folder,
             start_new_session=True,
             stdin=subprocess.DEVNULL,
@@ -91,33 +101,6 @@ class StudentKernel:
             stderr=subprocess.DEVNULL,
         )
         threading.Thread(target=self._watch, args=(self.process,), daemon=True).start()
-        self.context = zmq.Context()
-        self.socket = self.context.socket(zmq.DEALER)
-        for option, value in (
-            *((zmq.MAXMSGSIZE, LARGEST_REPLY), (zmq.RCVHWM, 8), (zmq.LINGER, 0)),
-            *((zmq.RECONNECT_IVL, 20), (zmq.IDENTITY, self.session.bsession)),
-        ):
-            self.socket.setsockopt(option, value)
-        self.socket.connect(f"ipc://{connection['ip']}-{connection['shell_port']}")
-        self._ask(START_SECONDS, "look", [])
-        for source, seconds in self.ran:
-            self._ask(seconds, "run", source)
-
-    def _ask(self, seconds: float, function: str, *arguments: object) -> object:
-        words = f"*__import__('json').loads({json.dumps(arguments)!r})"
-        call = f"__import__('grading.inside', fromlist=['_']).{function}({words})"
-        content = {"code": "", "silent": True, "store_history": False}
-        content |= {"user_expressions": {"answer": call}, "allow_stdin": False}
-        request = self.session.send(self.socket, "execute_request", content)
-        reply = self._reply(request["header"]["msg_id"], seconds)
-        try:
-            answer = reply["user_expressions"]["answer"]
-            if answer["status"] == "ok":
-                return json.loads(answer["data"]["text/plain"])
-            problem = f"{answer['ename']}: {answer['evalue']}"[:500]
-        except (KeyError, TypeError, ValueError, RecursionError):
-            problem = "what came back is not data"
-        raise ValueError(problem)
 
     def _reply(self, request: str, seconds: float) -> dict:
         """The content of the message that replies to ``request``."""
@@ -129,10 +112,8 @@ class StudentKernel:
                     reason = "the kernel was killed: too much memory or CPU time"
                 self.end()
                 raise KernelEnded(self.reason or reason)
-            if not self.socket.poll(100):
-                continue
-            with suppress(Exception):  # a forged message of whatever shape is ignored
-                message = self.session.recv(self.socket, mode=0)[1]
+            with suppress(Exception):  # none came yet, or a forged one of whatever shape
+                message = self.client.shell_channel.get_msg(timeout=0.1)
                 if message["parent_header"]["msg_id"] == request:
                     return dict(message["content"])
         self.end()
@@ -142,11 +123,10 @@ class StudentKernel:
 
     def _watch(self, process: subprocess.Popen) -> None:
         """Kill the process when it takes too much memory or disk."""
-        folder, most, reason = self.folder, self.limits.memory * 1e9, ""
+        folder, reason = self.folder, ""
         while process.poll() is None and not reason:
             time.sleep(0.2)
-            # Counting what processes share only once takes longer, so it is done second.
-            if memory(process, "memory_info") > most and memory(process, "memory_full_info") > most:
+            if memory(process) > self.limits.memory * 1e9:
                 reason = f"more than {self.limits.memory:g} GB of memory"
             try:
                 sizes = [entry.lstat().st_size for entry in folder.rglob("*")]
@@ -160,16 +140,12 @@ class StudentKernel:
             self.reason = reason
             kill(process)
 
-    def extend(self, seconds: float) -> None:
-        """Do not count time in which the kernel only waited for its turn."""
-        self.deadline += seconds
-
     def end(self) -> None:
         """Kill the process and all that it started."""
         if self.process:
             kill(self.process)
             self.process = None
-            self.context.destroy(linger=0)
+            self.client.context.destroy(linger=0)
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -179,19 +155,18 @@ def kill(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def memory(process: subprocess.Popen, method: str) -> int:
-    """The bytes that all processes below this one have together."""
+def memory(process: subprocess.Popen) -> int:
+    """The bytes that all processes below this one have together; what they share counts once."""
     total = 0
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.Error):
-                taken = getattr(child, method)()
-                total += getattr(taken, "pss", taken.rss)
+                total += child.memory_full_info().pss
     return total
 
 
 def cut(text: str) -> str:
-    return text if len(text) <= inside.SHOWN else text[: inside.SHOWN] + "\n… (cut here)\n"
+    return text if len(text) <= inside.SHOWN else f"{text[: inside.SHOWN]}\n… (cut here)\n"
 
 
 class StudentFunction:
@@ -199,8 +174,6 @@ class StudentFunction:
 
     ``prepared`` is what ``helpers.exercises.faster`` looks for in order to time a call.
     """
-
-    numbers = count(1)
 
     def __init__(self, kernel: StudentKernel, name: str) -> None:
         self.kernel, self.name = kernel, name
@@ -221,7 +194,7 @@ class StudentFunction:
             self.kernel.end()
             self.asked.clear()
         self.asked.add(packed)
-        number, key = next(self.numbers), secrets.token_hex(16)
+        number, key = secrets.token_hex(), secrets.token_hex()
         self.kernel.ask("bring", number, b64encode(inside.sealed(packed.encode(), key)).decode())
         return lambda: self._result(self.kernel.ask("call_brought", self.name, number, key))
 
@@ -235,11 +208,11 @@ class StudentFunction:
                     with suppress(TypeError):  # some need more than a text
                         raise error(text)
                 raise RuntimeError(f"{kind}: {text}")
-        raise ValueError(f"{self.name}: what came back is not data")
+        raise ValueError(f"{self.name}: {NO_DATA}")
 
 
 def unpacked(name: str, value: object) -> object:
     try:
         return values.unpack(value)
     except Exception as error:  # of any kind, because a student's kernel wrote the value
-        raise ValueError(f"{name}: what came back is not data ({error})"[:500]) from None
+        raise ValueError(f"{name}: {NO_DATA} ({error})"[:500]) from None

@@ -47,12 +47,8 @@ def graded_notebook(out: Path, result: dict) -> Path:
     return out / "autograded" / result["student"] / result["lesson"] / f"{result['lesson']}.ipynb"
 
 
-def result_file(out: Path, student: str, lesson: str) -> Path:
-    return out / "results" / student / f"{lesson}.json"
-
-
 def load(out: Path, student: str, lesson: str) -> dict | None:
-    path = result_file(out, student, lesson)
+    path = out / "results" / student / f"{lesson}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
@@ -66,7 +62,7 @@ def store(out: Path, result: dict, notebook: NotebookNode) -> None:
     student, lesson = result["student"], result["lesson"]
     replace(graded_notebook(out, result), notebooks.as_text(notebook))
     replace(out / "feedback" / student / f"{lesson}.html", feedback.page(notebook, result))
-    replace(result_file(out, student, lesson), json.dumps(result, indent=1))
+    replace(out / "results" / student / f"{lesson}.json", json.dumps(result, indent=1))
 
 
 def replace(path: Path, text: str) -> None:

@@ -18,25 +18,7 @@ SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/sys/devices/system"),
     *("/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/localtime"),
 )
-COURSE = (
-    "helpers",
-    "grading",
-    "assets",
-    "notebooks/scripts",
-)  # what a student's code can see of it
-NOT_INSTALLED = (
-    "bubblewrap, which shuts a student's code in, is not installed: "
-    "apt-get install bubblewrap, or dnf install bubblewrap; it is for Linux only."
-)
-TOO_OLD = (
-    "The installed {} is too old to make a sandbox: version 0.5 or newer is needed, which has "
-    "the option --perms. Install a newer one, or grade on a newer system."
-)
-REFUSED = (
-    "bubblewrap cannot make a sandbox here ({}). If this system or container forbids user "
-    "namespaces, ask for kernel.unprivileged_userns_clone=1, and on Ubuntu also for "
-    "kernel.apparmor_restrict_unprivileged_userns=0."
-)
+VISIBLE = ("helpers", "grading", "assets", "notebooks/scripts")  # to a student's code
 WITHOUT = " --no-sandbox grades without a sandbox: use it only for code that you trust."
 
 
@@ -55,15 +37,20 @@ def problem(limits: Limits) -> str:
     if not limits.sandbox:
         return ""
     if shutil.which("bwrap") is None or shutil.which("prlimit") is None:
-        return NOT_INSTALLED + WITHOUT
+        return f"bubblewrap is not installed: apt-get install bubblewrap (Linux only).{WITHOUT}"
     if "--perms" not in bubblewrap("--help"):
-        return TOO_OLD.format(bubblewrap("--version").strip() or "bubblewrap") + WITHOUT
+        version = bubblewrap("--version").strip()
+        return f"The installed {version} is too old to make a sandbox: 0.5 is needed.{WITHOUT}"
     with tempfile.TemporaryDirectory() as folder:
         line = command(Path(folder), limits, ["true"])
         trial = subprocess.run(line, capture_output=True, text=True, env=environment())
     if trial.returncode == 0:
         return ""
-    return REFUSED.format((trial.stderr.strip().splitlines() or ["no reason given"])[-1]) + WITHOUT
+    return (
+        f"bubblewrap cannot make a sandbox here ({trial.stderr.strip()[-300:]}). If this system or "
+        "container forbids user namespaces, ask for kernel.unprivileged_userns_clone=1, and on "
+        f"Ubuntu also for kernel.apparmor_restrict_unprivileged_userns=0.{WITHOUT}"
+    )
 
 
 @cache
@@ -92,7 +79,7 @@ def command(folder: Path, limits: Limits, words: list[str]) -> list[str]:
         return words
     root = notebooks.ROOT
     owner = folder.stat().st_uid if os.getuid() == 0 else None
-    course = [root / name for name in COURSE]
+    course = [root / name for name in VISIBLE]
     visible = [*SYSTEM, *limits.see, *course, sys.base_prefix, sys.prefix]
     visible = [Path(path).absolute() for path in visible if Path(path).exists()]
     # As root, bubblewrap needs no user namespace, and its processes get the folder's owner,

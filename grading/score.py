@@ -26,24 +26,6 @@ from tools import exercises, notebooks
 COURSE_SECONDS = 60.0  # the least that the course's own cells get, because they import much
 
 
-class TimingLock:
-    """One lock for all workers: shared by all, but held by one alone while it measures times."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = path.open("w")
-        fcntl.flock(self.file, fcntl.LOCK_SH)
-
-    @contextlib.contextmanager
-    def alone(self, kernel: StudentKernel) -> Iterator[None]:
-        start = time.monotonic()
-        fcntl.flock(self.file, fcntl.LOCK_EX)
-        kernel.extend(time.monotonic() - start)
-        try:
-            yield
-        finally:
-            fcntl.flock(self.file, fcntl.LOCK_SH)
-
-
 def score(
     submission: Submission, reading: Reading, limits: Limits, scratch: Path
 ) -> tuple[dict, NotebookNode]:
@@ -51,9 +33,9 @@ def score(
 
     ``scratch`` is a folder that all submissions of a call share.
     """
+    if reading.problem:
+        return no_points(submission, reading.problem)
     try:
-        if reading.problem:
-            raise UnreadableNotebook(reading.problem)
         answers = Answers(submission, reading.content)
     except UnreadableNotebook as error:
         return no_points(submission, str(error))
@@ -76,7 +58,9 @@ class Scoring:
     ) -> None:
         self.submission, self.answers, self.limits = submission, answers, limits
         self.kernel = StudentKernel(scratch, limits)
-        self.lock = TimingLock(scratch / "lock")
+        # Shared by all workers, but held by one alone while it measures times.
+        self.timing_lock = (scratch / "lock").open("w")
+        fcntl.flock(self.timing_lock, fcntl.LOCK_SH)
         self.set = exercises.Set(submission.assignment.source)
         self.notebook = unsolved_copy(self.set)
         self.failures: dict[str, str] = {}  # check to its sentence
@@ -136,13 +120,15 @@ class Scoring:
 
     def check(self, cell: NotebookNode, task: str) -> None:
         timed = "faster(" in cell.source
-        alone = self.lock.alone(self.kernel) if timed else contextlib.nullcontext()
+        start = time.monotonic()
+        fcntl.flock(self.timing_lock, fcntl.LOCK_EX if timed else fcntl.LOCK_SH)
+        self.kernel.deadline += time.monotonic() - start  # it only waited for its turn
         seconds = max(self.limits.cell, COURSE_SECONDS)  # for all its calls; each has a limit, too
         printed = io.StringIO()
         try:
             if task in self.ended:
                 raise KernelEnded(self.ended[task])
-            with alone, at_most(seconds), contextlib.redirect_stdout(printed):
+            with at_most(seconds), contextlib.redirect_stdout(printed):
                 self.fetch_answers(cell, task)
                 exercises.run_cell(cell.source, self.namespace(task))
         except KernelEnded as end:
@@ -151,6 +137,8 @@ class Scoring:
         except Exception as failure:
             kind = "" if isinstance(failure, AssertionError) else f"{type(failure).__name__}: "
             self.failures[cell.id] = kind + str(failure)[:2000] + self.answer_errors.get(task, "")
+        finally:
+            fcntl.flock(self.timing_lock, fcntl.LOCK_SH)
         add_outputs(cell, cut(printed.getvalue()), self.failures.get(cell.id, ""))
 
     def fetch_answers(self, check: NotebookNode, task: str) -> None:
@@ -180,13 +168,12 @@ def at_most(seconds: float) -> Iterator[None]:
     def over(*_: object) -> None:
         raise KernelEnded(f"took more than {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, over)
+    signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def unsolved_copy(exercise_set: exercises.Set) -> NotebookNode:

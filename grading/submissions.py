@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-import stat
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,10 +34,9 @@ class Assignment:
     @property
     def points(self) -> dict[tuple[str, str], float]:
         """(name of the set, task) to the most points."""
-        points: dict[tuple[str, str], float] = {}
+        points: Counter = Counter()
         for cell in filter(utils.is_grade, exercises.Set(self.source).notebook.cells):
-            key = self.name, exercises.parts(cell.id)[0]
-            points[key] = points.get(key, 0.0) + cell.metadata.nbgrader.points
+            points[self.name, exercises.parts(cell.id)[0]] += cell.metadata.nbgrader.points
         return points
 
 
@@ -71,30 +70,25 @@ class Submission:
         (path,) = self.files
         if path.parent.is_symlink() or path.is_symlink():
             return Reading(problem="a symbolic link came; hand in the file itself")
+        if not path.is_file():
+            return Reading(problem=f"{path.name} is not a file")
+        if (size := path.stat().st_size) > LARGEST:
+            return Reading(
+                problem=f"the notebook has {size / 2**20:.0f} MB, at most "
+                f"{LARGEST / 2**20:.0f} can be read: clear its outputs"
+            )
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode):
-                    return Reading(problem=f"{path.name} is not a file")
-                if status.st_size > LARGEST:
-                    return Reading(
-                        problem=f"the notebook has {status.st_size / 2**20:.0f} MB, at most "
-                        f"{LARGEST / 2**20:.0f} can be read: clear its outputs"
-                    )
-                with os.fdopen(descriptor, "rb", closefd=False) as file:
-                    return Reading(file.read(LARGEST))
-            finally:
-                os.close(descriptor)
+            return Reading(path.read_bytes())
         except OSError as error:
             return Reading(problem=f"the file cannot be read: {error.strerror}")
 
 
 def find_submissions(
-    folder: Path, sets: list[Path], lessons: list[str], due: datetime | None, shard: tuple[int, int]
+    folder: Path, sets: dict[Path, list[str]], due: datetime | None, shard: tuple[int, int]
 ) -> list[Submission]:
     """The submissions of every student for every set that at least one student handed in.
 
+    ``sets`` maps a set to the names of others that begin with its name: their files are not meant.
     ``shard`` is (k, n): only about one n-th of the students, chosen by a hash of their names.
     """
     students: dict[str, Path] = {}
@@ -104,11 +98,7 @@ def find_submissions(
         else:
             print(f"{path.name!a} is not a student's folder: it is left out")
     submissions = []
-    for source in sets:
-        if lessons and not is_named(source, lessons):
-            continue
-        longer = [other.stem for other in sets if other.stem.startswith(source.stem)]
-        longer.remove(source.stem)
+    for source, longer in sets.items():
         files = {student: files_of(path, source.stem, longer) for student, path in students.items()}
         if not any(files.values()):
             continue
@@ -117,7 +107,7 @@ def find_submissions(
         submissions += [
             Submission(student, assignment, files[student], lateness(files[student], due))
             for student, path in students.items()
-            if in_shard(path.name, shard)
+            if int(name_hash(path.name), 16) % shard[1] == shard[0] - 1
         ]
     return submissions
 
@@ -126,19 +116,15 @@ def printable_id(name: str) -> str:
     """The name of a student's folder; one that cannot be printed is escaped and made unique."""
     if name.isprintable():
         return name
-    return f"{ascii(name)[1:-1][:100]}~{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
+    return f"{ascii(name)[1:-1][:100]}~{name_hash(name)[:8]}"
 
 
-def is_named(source: Path, names: list[str]) -> bool:
-    """Whether one of the names is the set's, such as 03_macs_and_flops, or its number."""
-    return source.stem in names or source.stem.partition("_")[0] in names
+def name_hash(name: str) -> str:
+    return hashlib.sha256(os.fsencode(name)).hexdigest()
 
 
 def files_of(student: Path, lesson: str, longer: list[str]) -> tuple[Path, ...]:
-    """The files in a student's folder that may be meant for this lesson.
-
-    ``longer`` names the sets whose names begin with this lesson's: their files are not meant.
-    """
+    """The files in a student's folder that may be meant for this lesson."""
     folders = [student] if student.is_symlink() else [student, student / lesson]
     with suppress(OSError):  # a folder that cannot be read counts as an empty one
         paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
@@ -150,11 +136,6 @@ def files_of(student: Path, lesson: str, longer: list[str]) -> tuple[Path, ...]:
     return ()
 
 
-def in_shard(student: str, shard: tuple[int, int]) -> bool:
-    number, shards = shard
-    return int(hashlib.sha256(os.fsencode(student)).hexdigest(), 16) % shards == number - 1
-
-
 def moment(text: str) -> datetime:
     """The moment that a text such as ``2026-12-01 23:59 Europe/Berlin`` names.
 
@@ -162,21 +143,18 @@ def moment(text: str) -> datetime:
     A zone is an offset such as +01:00, Z, or a name of the zone database. An abbreviation that the
     database does not have, such as CEST, raises a ValueError, because its offset is ambiguous.
     """
-    match = MOMENT.fullmatch(text.strip())
-    if not match:
-        raise ValueError(f"expected a day, or a day and a time such as 2026-12-01T23:59, "
-                         f"but {text!r} came")  # fmt: skip
-    day, time, zone = match.groups()
-    time = time or "23:59:59"
-    if zone is None:
-        return datetime.fromisoformat(f"{day}T{time}").astimezone()
-    if zone == "Z" or zone[0] in "+-":
-        return datetime.fromisoformat(f"{day}T{time}{zone}")
     try:
-        return datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=ZoneInfo(zone))
-    except (KeyError, ValueError, OSError):
-        raise ValueError(f"expected a zone such as +01:00, UTC or Europe/Berlin, but {zone!r} "
-                         f"came in {text!r}") from None  # fmt: skip
+        day, time, zone = MOMENT.fullmatch(text.strip()).groups()
+        is_offset = zone and (zone == "Z" or zone[0] in "+-")
+        when = datetime.fromisoformat(f"{day}T{time or '23:59:59'}{zone if is_offset else ''}")
+        if is_offset:
+            return when
+        return when.replace(tzinfo=ZoneInfo(zone)) if zone else when.astimezone()
+    except (AttributeError, KeyError, ValueError, OSError):
+        raise ValueError(
+            f"expected a day or a time, such as 2026-12-01 or 2026-12-01T23:59, and perhaps a zone "
+            f"such as +01:00, UTC or Europe/Berlin, but {text!r} came"
+        ) from None
 
 
 def lateness(files: tuple[Path, ...], due: datetime | None) -> str:

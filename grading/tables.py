@@ -22,17 +22,16 @@ def read_marks(out: Path, points_of: dict[tuple[str, str], float]) -> Marks:
     for number, (student, lesson, task, points, comment) in enumerate(read_by_hand(out), 2):
         if not points.strip():
             continue
-        most = points_of.get((lesson, task))
+        most = points_of.get((lesson, task), 1e9)  # if the task is not graded now
         try:
             mark = float(points)
-            if not 0 <= mark <= (float("inf") if most is None else most) or mark == float("inf"):
-                raise ValueError
         except ValueError:
-            wanted = "of 0 or more" if most is None else f"from 0 to {most:g}"
+            mark = -1.0
+        if not 0 <= mark <= most:
             raise ValueError(
-                f"{out / 'manual.csv'}, row {number}: points must be a number {wanted}, such as "
-                f"1.5, but {points!r} came: correct it, and call make grade again"
-            ) from None
+                f"{out / 'manual.csv'}, row {number}: points must be a number from 0 to {most:g}, "
+                f"but {points!r} came: correct it, and call make grade again"
+            )
         marks[student, lesson][task] = [mark, comment]
     return dict(marks)
 

@@ -6,11 +6,9 @@ import multiprocessing
 import os
 import resource
 import signal
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -34,11 +32,9 @@ class Grader:
 
     def state(self, submission: Submission, reading: Reading) -> dict:
         """What a stored result is compared with: what its points and its page depend on."""
-        return {
-            "fingerprint": results.fingerprint(submission, reading, self.limits),
-            "marks": self.marks.get((submission.student, submission.lesson), {}),
-            "late": submission.late,
-        }
+        marks = self.marks.get((submission.student, submission.lesson), {})
+        fingerprint = results.fingerprint(submission, reading, self.limits)
+        return {"fingerprint": fingerprint, "marks": marks, "late": submission.late}
 
     def result(self, submission: Submission) -> dict | None:
         return results.load(self.out, submission.student, submission.lesson)
@@ -64,10 +60,10 @@ class Grader:
         results.store(self.out, result | state, notebook)
 
 
-def grade(submissions: list[Submission], grader: Grader, at_once: int) -> bool:
-    """Grade what is new or changed; return whether all of it was graded."""
-    # On Linux, a worker starts with all that is imported here, and torch has computed nothing yet.
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+def grade(submissions: list[Submission], grader: Grader, at_once: int) -> None:
+    """Grade what is new or changed."""
+    # A worker starts with all that is imported here, and torch has computed nothing yet.
+    context = multiprocessing.get_context("fork")
     todo = [submission for submission in submissions if not grader.is_up_to_date(submission)]
     if len(todo) < len(submissions):
         print(f"{len(submissions) - len(todo)} are graded already, and unchanged", flush=True)
@@ -81,9 +77,11 @@ def grade(submissions: list[Submission], grader: Grader, at_once: int) -> bool:
             while waiting and len(running) < at_once:
                 submission = waiting.pop()
                 process = context.Process(target=work, args=(grader, submission))
-                with uninterrupted():
-                    process.start()
-                    running[process.sentinel] = (process, submission, time.monotonic())
+                # Ctrl+C waits, so that every process that started can be stopped.
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+                process.start()
+                running[process.sentinel] = (process, submission, time.monotonic())
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             for sentinel in wait(list(running)):
                 process, submission, start = running.pop(sentinel)
                 process.join()
@@ -93,29 +91,16 @@ def grade(submissions: list[Submission], grader: Grader, at_once: int) -> bool:
                     grader.fail(submission, reason)
                 progress = f"[{finished:3}/{len(todo)}] {summary(grader.result(submission))}"
                 print(f"{progress} {time.monotonic() - start:6.1f} s", flush=True)
-    except KeyboardInterrupt:
-        print("stopped; the next call goes on from here", file=sys.stderr)
+    finally:  # after Ctrl+C
         for process, *_ in running.values():
             process.kill()
             process.join()
-        return False
-    return True
 
 
 def summary(result: dict) -> str:
     points = sum(row["points"] for row in result["rows"].values())
     most = sum(row["of"] for row in result["rows"].values())
     return f"{result['student']:20} {result['lesson']:28} {points:5g} of {most:g}"
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl+C waits for the end of this, so that every process that started can be stopped."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def work(grader: Grader, submission: Submission) -> None:
@@ -125,7 +110,7 @@ def work(grader: Grader, submission: Submission) -> None:
     torch.set_num_threads(1)
     seconds = int(grader.limits.submission * 2) + 60
     for kind, most in [(resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, 16 * 10**9)]:
-        with contextlib.suppress(ValueError, OSError):  # a system that has no such limit
+        with contextlib.suppress(ValueError):  # where less is allowed already
             resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
     os.chdir(tempfile.mkdtemp(dir=grader.scratch))  # what checks write goes there
     grader.grade(submission)

@@ -11,17 +11,27 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grading import sandbox
-from tests.grading.classroom import LESSON, MARKS, Class, call, write_set
+from grading import sandbox, tables
+from tests.grading.classroom import CELLS, LESSON, MARKS, Class, call, write_set
 from tests.tools import test_nsight
 from tools import notebooks
 
 pytestmark = MARKS
 
 
-def tables(out: Path) -> dict[str, str]:
-    names = ("grades.csv", "platform.csv", "manual.csv", "alike.csv", "class.md")
-    return {name: (out / name).read_text() for name in names}
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Class:
+    """Three students, graded in one go."""
+    small = Class(tmp_path_factory.mktemp("small"))
+    small.hand_in("ada")
+    small.hand_in("grace", macs=CELLS["macs-wrong-1"])
+    small.hand_in("edsger", why='why = "c"', fast="def fast(values):\n    return 0")
+    small.grade()
+    return small
+
+
+def written(out: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in out.iterdir() if path.is_file()}
 
 
 def test_what_was_stopped_or_killed_goes_on_and_ends_alike(small: Class, tmp_path: Path) -> None:
@@ -42,10 +52,10 @@ def test_what_was_stopped_or_killed_goes_on_and_ends_alike(small: Class, tmp_pat
     # In a container, ended processes may stay as zombies.
     assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
     assert "1 are graded already" in small.grade(out=tmp_path)
-    assert tables(tmp_path) == tables(small.out)
+    assert written(tmp_path) == written(small.out)
 
 
-slurm = test_nsight.slurm  # a real one, of our own
+slurm = test_nsight.slurm  # a real one
 
 
 @pytest.fixture
@@ -75,7 +85,7 @@ def test_shards_add_up(small: Class, parts: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "all"
     merge = [sys.executable, "-m", "grading", "--merge", *map(str, parts), "--out", str(out)]
     call(merge)
-    assert tables(out) == tables(small.out)
+    assert written(out) == written(small.out)
     assert {path.name for path in (out / "feedback").iterdir()} == {"ada", "edsger", "grace"}
     by_hand = out / "manual.csv"
     by_hand.write_text(f"{by_hand.read_text()}grace,{LESSON},macs,2.5,half\nnobody,1,say,1,\n")
@@ -121,7 +131,7 @@ def submission(tmp_path: Path) -> tuple:
 
     everyone = Class(tmp_path)
     everyone.hand_in("ada")
-    (submission,) = submissions.find_submissions(everyone.folder, [everyone.set], [], None, (1, 1))
+    (submission,) = submissions.find_submissions(everyone.folder, {everyone.set: []}, None, (1, 1))
     return submission, workers.Grader(everyone.out, sandbox.Limits(), {}, tmp_path)
 
 
@@ -150,10 +160,7 @@ def test_a_grade_is_stale_when_anything_that_it_depends_on_changes(
 
     submission, grader = submission
     course = tmp_path / "course"
-    files = [
-        *("helpers/readers.py", "helpers/plotting/traces.py", "notebooks/scripts/train.py"),
-        *("assets/recordings/run.json", "grading/score.py", "tools/exercises.py"),
-    ]
+    files = [f"{folder}/file" for folder in results.COURSE[:-1]]
     for name in files:
         (course / name).parent.mkdir(parents=True, exist_ok=True)
         (course / name).write_text("1")
@@ -172,18 +179,18 @@ def test_a_grade_is_stale_when_anything_that_it_depends_on_changes(
     monkeypatch.setattr(results, "distributions", lambda: [])
     seen.append(fingerprint())
     results.course_fingerprint.cache_clear()
-    assert len(set(seen)) == len(files) + 2
+    assert len(set(seen)) == len(files) + 2 == 7
 
 
 MISUSE = [  # (search path, arguments, part of the message)
     ("", ["."], "apt-get install bubblewrap"),
     ("/usr/bin", ["."], "expected FOLDER/STUDENT/NN_name.ipynb"),
-    ("/usr/bin", ["there-is-none"], "SUBMISSIONS must be a folder, but there-is-none came"),
-    ("/usr/bin", [""], "SUBMISSIONS must be a folder, but nothing came"),
+    ("/usr/bin", ["there-is-none"], "expected a folder of submissions"),
+    ("/usr/bin", [""], "but nothing came"),
     ("/usr/bin", [".", "--shard=3/2"], "--shard: expected k/n, such as 1/4, but 3/2 came"),
-    ("/usr/bin", [".", "--lesson=1"], "a set or its number, such as 03, but 1 came"),
+    ("/usr/bin", [".", "--lesson=1"], "a set or its number, such as 03, but"),
     ("/usr/bin", [".", "--due=1.12.2026"], "such as 2026-12-01T23:59, but '1.12.2026' came"),
-    ("/usr/bin", ["--merge", "there-is-none"], "folders of shards, but there-is-none came"),
+    ("/usr/bin", ["--merge", "there-is-none"], "or of a shard, but there-is-none came"),
     ("old", ["."], "The installed bubblewrap 0.4.0 is too old to make a sandbox: version 0.5"),
 ]
 
@@ -228,12 +235,11 @@ DAY = "2026-12-01"
     [
         (DAY, f"{DAY}T23:59:59+01:00"),
         (f"{DAY}T18:00", f"{DAY}T18:00:00+01:00"),
-        (f"{DAY}T18:00Z", f"{DAY}T18:00:00+00:00"),
         (f"{DAY} 18:00:00 +0200", f"{DAY}T18:00:00+02:00"),
         (f"{DAY} 18:00:00.123456 America/New_York", f"{DAY}T18:00:00.123456-05:00"),
         (f"{DAY} EST", f"{DAY}T23:59:59-05:00"),
-        (f"{DAY} 18:00 CEST", "a zone such as .* or Europe/Berlin, but 'CEST' came"),
-        ("tomorrow", "expected a day, or a day and a time such as .*, but 'tomorrow' came"),
+        (f"{DAY} 18:00 CEST", "a zone such as .* or Europe/Berlin, but '.* CEST' came"),
+        ("tomorrow", "expected a day or a time, such as .*, but 'tomorrow' came"),
     ],
 )
 def test_a_moment_has_a_zone(
@@ -267,26 +273,20 @@ HEAD = "student,lesson,task,points,comment"
     ("content", "message"),
     [
         (b"student;lesson;task;points;comment\nada;90;say;2;", "save it as CSV"),
-        (b"", f"must begin with {HEAD}, but nothing came"),
         (f'{HEAD}\n\nada,90,say,"1,5",'.encode(), "row 3: .* from 0 to 2, .* '1,5' came"),
         (f"{HEAD}\nada,90,say,25,".encode(), "csv, row 2: .* number from 0 to 2, .* '25' came"),
         (f"{HEAD}\nada,90,say,-3,".encode(), "row 2: .* from 0 to 2, .* '-3' came"),
         (f"{HEAD}\nada,90,say,nan,".encode(), "row 2: .* from 0 to 2, .* 'nan' came"),
-        (f"{HEAD}\nada,90,other,inf,".encode(), "row 2: .* of 0 or more, .* 'inf' came"),
         (f"{HEAD}\nZo\xeb,90,say,1,".encode("latin-1"), "not UTF-8"),
     ],
 )
 def test_a_wrong_mark_by_hand_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
-    from grading import tables
-
     (tmp_path / "manual.csv").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         tables.read_marks(tmp_path, {("90", "say"): 2.0})
 
 
 def test_a_text_that_a_spreadsheet_would_compute_comes_back_as_it_was(tmp_path: Path) -> None:
-    from grading import tables
-
     rows = [[name, "90", "say", "1", name] for name in ("=1+1", "'=1", "'quoted'", "@x", "ada")]
     for _ in range(2):
         tables.write_csv(tmp_path / "manual.csv", tables.BY_HAND, rows)
