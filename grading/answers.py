@@ -67,7 +67,7 @@ class Answers:
 
 
 def cells(content: bytes) -> list[tuple[str, bool, str]]:
-    """(grade_id or "", whether it is code, source) of each cell in a notebook's file."""
+    """(grade_id or id, whether it is code, source) of each cell in a notebook's file."""
     try:
         return [
             (

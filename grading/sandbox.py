@@ -40,7 +40,8 @@ def problem(limits: Limits) -> str:
         return f"bubblewrap is not installed: apt-get install bubblewrap (Linux only).{WITHOUT}"
     if "--perms" not in bubblewrap("--help"):
         version = bubblewrap("--version").strip()
-        return f"The installed {version} is too old to make a sandbox: 0.5 is needed.{WITHOUT}"
+        needed = "version 0.5 or newer is needed"
+        return f"The installed {version} is too old to make a sandbox: {needed}.{WITHOUT}"
     with tempfile.TemporaryDirectory() as folder:
         line = command(Path(folder), limits, ["true"])
         trial = subprocess.run(line, capture_output=True, text=True, env=environment())

@@ -189,7 +189,7 @@ MISUSE = [  # (search path, arguments, part of the message)
     ("/usr/bin", [""], "but nothing came"),
     ("/usr/bin", [".", "--shard=3/2"], "--shard: expected k/n, such as 1/4, but 3/2 came"),
     ("/usr/bin", [".", "--lesson=1"], "a set or its number, such as 03, but"),
-    ("/usr/bin", [".", "--due=1.12.2026"], "such as 2026-12-01T23:59, but '1.12.2026' came"),
+    ("/usr/bin", [".", "--due=1.12.2026"], "or Europe/Berlin, but '1.12.2026' came"),
     ("/usr/bin", ["--merge", "there-is-none"], "or of a shard, but there-is-none came"),
     ("old", ["."], "The installed bubblewrap 0.4.0 is too old to make a sandbox: version 0.5"),
 ]

@@ -244,8 +244,7 @@ def test_everyone_gets_a_row_for_every_task_and_a_page(graded: Class, rows: dict
     students = {path.name for path in graded.folder.iterdir()} - {"new\nline"}
     (escaped,) = {name.removeprefix("'") for name in rows} - students
     assert escaped.startswith("new\\nline~")
-    assert len(rows) == len(students) + 1
-    assert all(len(tasks) == 4 for tasks in rows.values())
+    assert [len(tasks) for tasks in rows.values()] == [4] * (len(students) + 1)
     pages = {path.parent.name for path in graded.out.glob(f"feedback/*/{LESSON}.html")}
     assert pages == students | {escaped}
 
@@ -359,18 +358,13 @@ def test_the_graded_notebook_has_nbgraders_layout(graded: Class) -> None:
 
 
 def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class) -> None:
-    before = (graded.out / "platform.csv").read_text()
     path = graded.out / "manual.csv"
     head = "student,lesson,task,points,comment\n"
     assert path.read_text() == f"{head}'=1+1,{LESSON},say,,\ngrace,{LESSON},say,,\n"
-    everyone = f"{len(list(graded.folder.iterdir()))} are graded already"
-    assert everyone in graded.grade(DUE)
-    assert (graded.out / "platform.csv").read_text() == before
     path.write_text(path.read_text().replace("say,,", "say,1.5,Nearly: why <b>?"))
-    for k in range(2):
-        output = graded.grade(DUE)
-        assert ("[  2/2]" in output) == (k == 0)
-        assert (everyone in output) == (k == 1)
+    students = len(list(graded.folder.iterdir()))
+    for unchanged in (students - 2, students):
+        assert f"{unchanged} are graded already" in graded.grade(DUE)
         rows = {row["student"]: row for row in graded.table() if row["task"] == "say"}
         for name in ("grace", "'=1+1"):
             assert rows[name]["points"] == "1.5"
