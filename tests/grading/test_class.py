@@ -104,6 +104,7 @@ UNREADABLE = {  # name: a part of the reason
     "link": "symbolic link",
     "link-folder": "symbolic link",
     "pipe": "not a file",
+    "folder": "not a file",
 }
 
 
@@ -226,6 +227,7 @@ def hand_in_unreadable(everyone: Class) -> None:
     (everyone.folder / "link" / ada.name).symlink_to(ada)
     (everyone.folder / "link-folder").symlink_to(ada.parent)
     os.mkfifo(everyone.folder / "pipe" / ada.name)
+    (everyone.folder / "folder" / ada.name).mkdir(parents=True)
 
 
 @pytest.fixture(scope="module")

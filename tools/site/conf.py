@@ -88,12 +88,6 @@ def prepare_source(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = re.sub(r'(href=\\"\w+)\.ipynb\\"', r'\1.html\\"', json.dumps(notebook))
 
 
-def shorten_title(app: Sphinx, page: nodes.document) -> None:
-    """In the table of contents, *01 · Timing: how long …* is *01 · Timing*."""
-    title = app.env.titles[app.env.docname].astext().removeprefix("Exercises ").partition(":")[0]
-    app.env.titles[app.env.docname] = nodes.title("", title)
-
-
 def visit_formula(writer, node: nodes.math | nodes.math_block) -> None:
     """Write a formula as MathML, which browsers draw and read aloud without a script."""
     block = isinstance(node, nodes.math_block)
@@ -105,5 +99,4 @@ def visit_formula(writer, node: nodes.math | nodes.math_block) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", prepare_source)
-    app.connect("doctree-read", shorten_title, priority=900)  # after Sphinx has noted the title
     app.add_html_math_renderer("mathml", (visit_formula, None), (visit_formula, None))
