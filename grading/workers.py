@@ -72,17 +72,20 @@ def grade(submissions: list[Submission], grader: Grader, at_once: int) -> None:
             importlib.import_module(name)
     running: dict[int, tuple] = {}
     waiting, finished = list(reversed(todo)), 0
+    # An exception of a signal is lost where it meets the callback of a weak reference, so Ctrl+C
+    # is only noted here, and ends the loop.
+    interrupted = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
     try:
         while waiting or running:
+            if interrupted.is_set():
+                raise KeyboardInterrupt
             while waiting and len(running) < at_once:
                 submission = waiting.pop()
                 process = context.Process(target=work, args=(grader, submission))
-                # Ctrl+C waits, so that every process that started can be stopped.
-                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
                 process.start()
                 running[process.sentinel] = (process, submission, time.monotonic())
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-            for sentinel in wait(list(running)):
+            for sentinel in wait(list(running), timeout=0.5):
                 process, submission, start = running.pop(sentinel)
                 process.join()
                 finished += 1
@@ -91,7 +94,8 @@ def grade(submissions: list[Submission], grader: Grader, at_once: int) -> None:
                     grader.fail(submission, reason)
                 progress = f"[{finished:3}/{len(todo)}] {summary(grader.result(submission))}"
                 print(f"{progress} {time.monotonic() - start:6.1f} s", flush=True)
-    finally:  # after Ctrl+C
+    finally:
+        signal.signal(signal.SIGINT, before)
         for process, *_ in running.values():
             process.kill()
             process.join()

@@ -95,15 +95,21 @@ def test_what_takes_too_long_ends_with_everything_that_it_started(
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_an_interrupt_ends_the_program_with_everything_that_it_started(tmp_path: Path) -> None:
     (tmp_path / "start.py").write_text(STARTER)
+    ended = threading.Event()
 
     def interrupt() -> None:
         while not (tmp_path / "0.pid").exists():
             time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
+        while (
+            not ended.is_set()
+        ):  # again, should Python lose it in the callback of a weak reference
+            os.kill(os.getpid(), signal.SIGINT)
+            ended.wait(20)
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         terminal("python start.py 1 orphans", tmp_path)
+    ended.set()
     assert not any(is_running(int(path.read_text())) for path in tmp_path.glob("*.pid"))
 
 
