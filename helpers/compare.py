@@ -62,9 +62,10 @@ def compare(
     The mean of five blocks has an interval by Student's t, on logarithms. New is slower or faster
     if that interval is farther from 1 than each version against itself is, and than 1 %.
 
-    How it errs (``tools/compare_rates.py``, on two cores beside 8 to 26 other programs): of 107
-    identical copies none was called slower or faster. For work without torch 3 % were found in 55
-    of 55 comparisons and 10 % in 19 of 19; for convolutions, of one millisecond, 3 % in 4 of 5.
+    How it errs (``tools/compare_rates.py``, on two cores, quiet and beside a busy loop): of 78
+    comparisons of identical copies none was called different; 3 % was found in 60 of 60, 10 % in
+    49 of 49. Beside 8 to 26 other programs: 0 of 107 copies, 55 of 55 and 19 of 19; of convolutions
+    of one millisecond 3 % was found in 4 of 5.
 
     Give both the same data: arrays at two addresses can differ by some percent in speed. Check
     first that their results are equal, and synchronise a GPU inside both. First calls are not
