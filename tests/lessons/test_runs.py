@@ -1,8 +1,11 @@
 """Each cell runs once, and with ``--everything`` twice in the same kernel, each run compared."""
 
+import socket
 from subprocess import CompletedProcess
 
+import nbval.kernel
 import pytest
+from jupyter_client.connect import LocalPortCache
 
 from tests.conftest import write_notebook
 
@@ -21,6 +24,21 @@ def test_a_plain_run_executes_each_cell_once_and_compares_it(course, run_pytest)
     assert done.returncode == 1
     assert (course / "notebooks" / "runs").read_text() == "x"
     assert failed(done) == ["notebooks/count.ipynb::Cell"], done.stdout
+
+
+def test_a_kernel_whose_port_was_taken_is_started_again(monkeypatch) -> None:
+    find = LocalPortCache.find_available_port
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ports = [other.getsockname()[1]]
+        monkeypatch.setattr(
+            LocalPortCache,
+            "find_available_port",
+            lambda self, ip: ports.pop() if ports else find(self, ip),
+        )
+        kernel = nbval.kernel.RunningKernel("python3")
+    assert not ports
+    assert kernel.is_alive()
+    kernel.stop()
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
