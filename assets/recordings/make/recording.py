@@ -1,51 +1,69 @@
-"""What the recorders share: tools, provenance, and a search for what is personal.
+"""What the recorders share: provenance, small reports, and a search for what is personal.
 
-The recorders were run by hand. After another run, ``python assets/recordings/make/recording.py``
-renews SHA256SUMS, and tests/tools/test_recordings.py examines every file.
+The recorders were run by hand. After another run renew SHA256SUMS, as CONTRIBUTING.md says;
+tests/tools/test_recordings.py examines every file.
 """
 
 import datetime
 import getpass
-import hashlib
 import json
 import os
 import platform
 import re
-import shutil
 import socket
-import subprocess
+import sqlite3
 from pathlib import Path
 from typing import Any
 
-from helpers.terminal import started
-
-MAKE = Path(__file__).resolve().parent
-RECORDINGS = MAKE.parent
+RECORDINGS = Path(__file__).resolve().parents[1]
 ROOT = RECORDINGS.parent.parent
-SCRIPTS = ROOT / "notebooks" / "scripts"
+
+RANGE = 59  # NVTX_EVENTS.eventType of a range that was pushed and popped
+CREATED = 75  # of a library that announced its name: it starts with the program, and has no end
+
+# What a stripped report keeps, with the columns that point into StringIds. Of those
+# only the names in use are kept. Everything else is dropped.
+TABLES = {
+    "NVTX_EVENTS": ["textId"],
+    "OSRT_API": ["nameId"],
+    "CUPTI_ACTIVITY_KIND_RUNTIME": ["nameId"],
+    "CUPTI_ACTIVITY_KIND_KERNEL": ["demangledName", "shortName", "mangledName"],
+    "CUPTI_ACTIVITY_KIND_MEMCPY": [],
+    "CUPTI_ACTIVITY_KIND_MEMSET": [],
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": [],
+    "ENUM_CUDA_MEMCPY_OPER": [],
+    "ENUM_CUDA_MEM_KIND": [],
+}
 
 
-def tool(name: str) -> str | None:
-    """The absolute path of nsys or ncu, from $NSYS, $NCU or the PATH."""
-    path = shutil.which(os.environ.get(name.upper(), name))
-    return path and str(Path(path).absolute())
-
-
-def run(words: list[str | Path], folder: Path, **variables: str) -> tuple[int, str]:
-    """Exit status and output of a command that sees almost nothing of our environment."""
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(folder)} | variables
-    for name in {"LD_LIBRARY_PATH", "PYTHONPATH"} & os.environ.keys():
-        variables[name] = os.environ[name]
-    given = [f"{name}={value}" for name, value in variables.items()]
-    with started(["env", "-i", *given, *words], folder, stderr=subprocess.STDOUT) as child:
-        text = child.communicate(timeout=300)[0]
-    return child.returncode, text
-
-
-def version(path: str) -> str:
-    """The version that a tool reports, for example 2023.4.4.54."""
-    text = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
-    return re.search(r"[Vv]ersion (\d+\.\d+\.\d+[.\d]*)", text)[1]
+def strip(
+    source: Path, target: Path, about: dict[str, str], nvtx: tuple[int, ...] = (RANGE,)
+) -> None:
+    """Copy what the lessons read into a new database, and nothing else; ``nvtx``: the types."""
+    target.unlink(missing_ok=True)
+    new = sqlite3.connect(target, uri=True)
+    new.execute("ATTACH ? AS old", [f"{source.resolve().as_uri()}?mode=ro&immutable=1"])
+    schema = dict(new.execute("SELECT name, sql FROM old.sqlite_master WHERE type = 'table'"))
+    types = f"WHERE eventType IN ({', '.join(map(str, nvtx))})"
+    used = []
+    for table in (table for table in TABLES if table in schema):
+        new.execute(schema[table])
+        kept = types if table == "NVTX_EVENTS" else ""
+        order = "id" if table.startswith("ENUM") else "start, end DESC"
+        new.execute(f"INSERT INTO {table} SELECT * FROM old.{table} {kept} ORDER BY {order}")
+        used += [f"SELECT {column} FROM main.{table}" for column in TABLES[table]]
+    rows = {
+        "StringIds": f"id IN ({' UNION '.join(used)}) ORDER BY id",
+        "META_DATA_EXPORT": "name LIKE 'EXPORT_SCHEMA%'",
+    }
+    for table in rows.keys() & schema.keys():
+        new.execute(schema[table])
+        new.execute(f"INSERT INTO {table} SELECT * FROM old.{table} WHERE {rows[table]}")
+    new.execute("CREATE TABLE PROVENANCE (name TEXT PRIMARY KEY, value TEXT)")
+    new.executemany("INSERT INTO PROVENANCE VALUES (?, ?)", about.items())
+    new.commit()
+    new.execute("VACUUM")
+    new.close()
 
 
 def provenance(recorder: str, device: str, command: str, **more: str) -> dict[str, str]:
@@ -79,17 +97,3 @@ def warn_of_personal_words(text: str, name: str) -> None:
     for word in words:
         if len(word) > 2 and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
             print(f"{name} contains {word!r}: does this say where it was recorded?")
-
-
-def write_checksums() -> None:
-    """Write SHA256SUMS, which ``sha256sum --check`` reads: a line for each recording."""
-    sums, lines = RECORDINGS / "SHA256SUMS", []
-    for path in sorted(set(RECORDINGS.rglob("*")) - set(MAKE.rglob("*")) - {sums}):
-        if path.is_file():
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            lines.append(f"{digest}  {path.relative_to(RECORDINGS).as_posix()}\n")
-    sums.write_text("".join(lines), encoding="utf-8", newline="\n")
-
-
-if __name__ == "__main__":
-    write_checksums()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 import recording
-from nsight import CREATED, RANGE, strip
+from recording import CREATED, RANGE, strip
 
 TARGET = recording.RECORDINGS / "gpu"
 Event = dict[str, Any]
