@@ -15,9 +15,8 @@ from nbval.plugin import IPyNbCell
 
 from tools import notebooks
 
-# What a student is handed is incomplete on purpose; its source, the solutions, is run. The other is
-# a set for the tests of the grader.
-collect_ignore = ["notebooks/exercises", "tests/grading/90_small.ipynb"]
+# What a student is handed is incomplete on purpose; its source, the solutions, is run.
+collect_ignore = ["notebooks/exercises"]
 
 
 def mode(system: str, processor: str) -> str:

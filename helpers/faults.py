@@ -15,7 +15,7 @@ SLOW = Path(__file__).parent.parent / "notebooks" / "scripts" / "train_slow.py"
 
 
 class Fault(NamedTuple):
-    """One fault: what it is, the tool that shows it among its first three rows, and its lines."""
+    """One fault: what it is, a tool that shows it, and its lines."""
 
     what: str
     tool: str

@@ -91,9 +91,3 @@ const complaints = (path) => {
 // Puts HTML in front of a notebook's first text.
 const spoil = (path, html) =>
   notebookOf(path).content.widgets[0].inputArea.node.insertAdjacentHTML("afterbegin", html);
-
-// For screenshots: a screen of a notebook begins where the last one ended, less a line.
-const step = (path) => notebookOf(path).content.node.clientHeight - 20;
-const outer = (path) => notebookOf(path).node.querySelector(".jp-WindowedPanel-outer");
-const screens = (path) => Math.ceil(outer(path).scrollHeight / step(path));
-const scroll = (path, number) => outer(path).scrollTo({ top: number * step(path), behavior: "instant" });

@@ -1,25 +1,19 @@
 """The student's copies in JupyterLab, as ``make lab`` opens them, in a window of 1280 × 720.
 
 The window is a new reader's: menu, sidebar, tab and status bar are there, and the notebook has a
-view of 950 × 599. What is measured has every answer unfolded. SCREENSHOTS=folder leaves pictures of
-every page there, in light and dark, for somebody to look at.
+view of 950 × 599. What is measured has every answer unfolded.
 """
 
 import json
-import os
 import re
-import secrets
 import shutil
-import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from jupyter_server.serverapp import list_running_servers
 
 from helpers import terminal
 from tools import exercises, notebooks
@@ -35,39 +29,6 @@ SETTINGS = {
 SCRIPT = Path(__file__).with_name("lab.js")
 
 
-@contextmanager
-def jupyterlab(folder: Path) -> Iterator[str]:
-    """JupyterLab on a copy of the course in ``folder``; the address of its first page.
-
-    It ends with the block, and its kernels with it.
-    """
-    course = folder / "course"
-    for name in ("assets", "helpers", "notebooks", "tools"):
-        shutil.copytree(notebooks.ROOT / name, course / name)
-    for name, values in SETTINGS.items():
-        path = folder / "lab" / "user-settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(values))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    token = secrets.token_hex()
-    command = f"python -m tools.lab --no-browser --allow-root --port={port}"
-    command += f" --IdentityProvider.token={token} --LabApp.expose_app_in_browser=True"
-    own = {"JUPYTER_CONFIG_DIR": str(folder), "JUPYTER_DATA_DIR": str(folder / "data")}
-    own |= {"PYTHONPATH": str(course)}
-    with terminal.started(command, course, stderr=subprocess.DEVNULL, **own) as server:
-        address = f"http://127.0.0.1:{port}"
-        for _ in range(600):
-            assert server.poll() is None
-            try:
-                urllib.request.urlopen(f"{address}/api?token={token}")
-                break
-            except urllib.error.URLError:
-                time.sleep(0.1)
-        yield f"{address}/lab/tree/work/00_start_here.ipynb?token={token}"
-
-
 @pytest.fixture(scope="module")
 def outside() -> list[str]:
     """What the page asked of others than its own server."""
@@ -77,12 +38,27 @@ def outside() -> list[str]:
 @pytest.fixture(scope="module")
 def page(chromium, outside: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """JupyterLab on a new reader's course, with the functions of lab.js."""
-    with jupyterlab(tmp_path_factory.mktemp("lab")) as address:
+    folder = tmp_path_factory.mktemp("lab")
+    course, runtime = folder / "course", folder / "runtime"
+    for name in ("assets", "helpers", "notebooks", "tools"):
+        shutil.copytree(notebooks.ROOT / name, course / name)
+    for name, values in SETTINGS.items():
+        path = folder / "lab" / "user-settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+    own = {"JUPYTER_CONFIG_DIR": str(folder), "JUPYTER_DATA_DIR": str(folder / "data")}
+    own |= {"JUPYTER_RUNTIME_DIR": str(runtime), "PYTHONPATH": str(course)}
+    line = "python -m tools.lab --no-browser --allow-root --LabApp.expose_app_in_browser=True"
+    with terminal.started(line, course, stderr=subprocess.DEVNULL, **own) as lab:
+        while not (servers := [*list_running_servers(runtime)]):
+            assert lab.poll() is None
+            time.sleep(0.1)
+        address, token = servers[0]["url"], servers[0]["token"]
         page = chromium.new_page(viewport={"width": 1280, "height": 720})
         page.set_default_timeout(1000 * notebooks.CELL_TIMEOUT)
-        here = (address.split("/lab")[0], "data:", "blob:")
+        here = (address, "data:", "blob:")
         page.on("request", lambda it: it.url.startswith(here) or outside.append(it.url))
-        page.goto(address)
+        page.goto(f"{address}lab/tree/work/00_start_here.ipynb?token={token}")
         page.add_script_tag(path=SCRIPT)
         page.wait_for_function("() => window.jupyterapp?.shell.currentWidget")
         yield page
@@ -95,18 +71,18 @@ def show(page, path: str) -> None:
     page.wait_for_function("path => drawn(path)", arg=path)
 
 
-def menu(page, *words: str) -> None:
-    for word in words:
-        page.get_by_role("menuitem", name=word, exact=True).click()
+def run_all(page, path: str) -> None:
+    show(page, path)
+    page.wait_for_function("path => idle(path)", arg=path)
+    for item in ("Run", "Run All Cells"):
+        page.get_by_role("menuitem", name=item, exact=True).click()
+    page.wait_for_function("path => done(path)", arg=path, timeout=600_000)
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_students_copy_runs_from_the_menu(page, outside, lesson: str) -> None:
     path = f"work/{lesson}"
-    show(page, path)
-    page.wait_for_function("path => idle(path)", arg=path)
-    menu(page, "Run", "Run All Cells")
-    page.wait_for_function("path => done(path)", arg=path, timeout=600_000)
+    run_all(page, path)
     page.wait_for_function("path => drawn(path)", arg=path)
     assert page.evaluate("path => failures(path)", path) == []
     look(page, outside, path)
@@ -122,7 +98,6 @@ def test_every_cell_of_an_exercise_fits_one_view(page, outside, exercise: str) -
 def look(page, outside: list[str], path: str) -> None:
     """All of a notebook fits one view, is seen, and comes from here; then it is closed."""
     found = page.evaluate("path => complaints(path)", path)
-    take_screenshots(page, path)
     assert found == []
     assert outside == []
     page.evaluate("path => end(path)", path)
@@ -145,10 +120,7 @@ def test_an_exercise_is_answered_and_checked(page, outside) -> None:
     path = "work/exercises/03_macs_and_flops/03_macs_and_flops.ipynb"
     cells = {cell.id: cell for cell in exercises.Set(exercises.solution("03")).notebook.cells}
     solution = re.sub(r"^ *### .*\n", "", cells["hand-answer"].source, flags=re.MULTILINE)
-    show(page, path)
-    page.wait_for_function("path => idle(path)", arg=path)
-    menu(page, "Run", "Run All Cells")
-    page.wait_for_function("path => done(path)", arg=path)
+    run_all(page, path)
     assert "expected 21,200, but None came" in seen(page, path, "hand-check")
     run(page, path, "table-given-1")
     assert "student must be your id, such as 'ada'" in run(page, path, "table-given-2")
@@ -187,21 +159,3 @@ def run(page, path: str, cell: str) -> str:
 
 def seen(page, path: str, cell: str) -> str:
     return node(page, path, cell).query_selector(".jp-Cell-outputWrapper").inner_text().strip()
-
-
-def take_screenshots(page, path: str) -> None:
-    """The notebook from top to bottom, in light and dark, where SCREENSHOTS names a folder."""
-    if "SCREENSHOTS" not in os.environ:
-        return
-    page.set_viewport_size({"width": 1280, "height": 1500})
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        page.evaluate(
-            "theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", theme
-        )
-        page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
-        for number in range(page.evaluate("path => screens(path)", path)):
-            page.evaluate("([path, number]) => scroll(path, number)", [path, number])
-            place = "-".join(Path(path).with_suffix("").parts)
-            name = f"{place}-{theme.split()[1].lower()}-{number:02}.png"
-            page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / name)
-    page.set_viewport_size({"width": 1280, "height": 720})

@@ -4,7 +4,6 @@ Each rule takes a notebook and its path, and yields one complaint for each place
 """
 
 import ast
-import html
 import inspect
 import re
 from collections.abc import Iterator
@@ -70,28 +69,6 @@ def every_figure_has_alt_text(notebook: NotebookNode, path: Path) -> Iterator[st
         for alt in re.findall(r"!\[([^\]]*)\]\(", found):
             if len(alt) < 10:
                 yield f"{cell.id}: a picture whose alt text is {alt!r}"
-
-
-def links_lead_somewhere(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    anchors = {text.replace(" ", "-") for _, text in _headings(notebook)}
-    for cell in _markdown(notebook):
-        yield from (
-            f"{cell.id}: {complaint}" for complaint in dead_links(cell.source, path, anchors)
-        )
-
-
-def dead_links(text: str, path: Path, anchors: set[str]) -> Iterator[str]:
-    """The relative links of a Markdown ``text`` in the file at ``path`` that lead nowhere."""
-    text = re.sub(r"`[^`]*`", "", text)
-    targets = re.findall(r"\]\(<?([^)\s>]+)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
-    for target in targets:
-        if re.match(r"[a-z]+:", target):
-            continue
-        file, _, anchor = target.partition("#")
-        if file and not (path.parent / file).exists():
-            yield f"a link to {target}, which does not exist"
-        if not file and anchor not in anchors:
-            yield f"a link to #{anchor}, but no heading is called so"
 
 
 def outputs_name_no_machine(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -352,14 +329,6 @@ def _code(notebook: NotebookNode) -> list[NotebookNode]:
 
 def _markdown(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "markdown"]
-
-
-def _headings(notebook: NotebookNode) -> list[tuple[str, str]]:
-    found = []
-    for cell in _markdown(notebook):
-        text = re.sub(r"^```.*?^```", "", cell.source, flags=re.M | re.S)
-        found += re.findall(r"^(#{1,6}) +(.+?) *$", text, flags=re.M)
-    return [(mark, html.unescape(text)) for mark, text in found]
 
 
 ALL = [

@@ -1,25 +1,20 @@
-"""The cells for readers with a GPU run, too: here on a pretended one, so that no name is wrong.
+"""What a reader with a GPU, or with PyTorch built for one, meets: here without one.
 
-What they measure there is the CPU's. That a real GPU gives what the text says of it is checked by
-whoever has one. Of the other cells those run that define what these use.
+The cells for GPUs run on a pretended one, so that no name is wrong. What they measure there is the
+CPU's. That a real GPU gives what the text says of it is checked by whoever has one.
 """
 
-import dis
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
-from types import CodeType
 
 import pytest
-from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
-from nbformat.v4 import new_notebook
 
+from helpers import terminal
 from tools import notebooks, refresh
 
-PRETENDED = notebooks.ROOT / "tests" / "lessons" / "pretended_gpu"
+PRETENDED = Path(__file__).with_name("pretended_gpu")
 BEYOND_PRETENCE = {"memlab-lines"}  # pytorch_memlab asks CUDA itself, not torch.cuda
 
 
@@ -27,34 +22,6 @@ def for_gpus(cell: NotebookNode) -> bool:
     """Whether a cell does one thing with a GPU and another without."""
     asks = r"^if (torch\.cuda\.is_available\(\)|cuda):"
     return cell.cell_type == "code" and bool(re.search(asks, cell.source, re.M))
-
-
-def needed(cells: list[NotebookNode], late: frozenset[str] = frozenset()) -> list[NotebookNode]:
-    """The cells for GPUs, and of those before them the ones that define what they use.
-
-    What functions read, ``late``, may be defined after them: found, it is looked for once more.
-    """
-    found, wanted, in_functions = [], set(late), set(late)
-    for cell in reversed(cells):
-        code = compile(TransformerManager().transform_cell(cell.source), cell.id, "exec")
-        made, used = set(), set()
-        for instruction in dis.get_instructions(code):
-            if instruction.opname == "STORE_NAME":
-                made.add(instruction.argval)
-            elif instruction.opname == "LOAD_NAME" and instruction.argval not in made:
-                used.add(instruction.argval)
-        if for_gpus(cell) or (found and wanted & made):
-            found.insert(0, cell)
-            in_functions |= read_in_functions(code)
-            wanted = (wanted - made) | used | (read_in_functions(code) - made)
-    return found if in_functions == late else needed(cells, frozenset(in_functions))
-
-
-def read_in_functions(code: CodeType) -> set[str]:
-    """The global names that the functions in ``code`` read."""
-    functions = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    names = {i.argval for f in functions for i in dis.get_instructions(f) if "GLOBAL" in i.opname}
-    return names.union(*map(read_in_functions, functions))
 
 
 LESSONS = [
@@ -70,21 +37,40 @@ try:
 except TypeError as error:
     print(error)
 """
-    environment = {**os.environ, "PYTHONPATH": str(PRETENDED)}
-    words = [sys.executable, "-c", program]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True)
-    assert done.stdout == "got an unexpected keyword argument 'devise'\n", done.stderr
+    printed = terminal.terminal(["python", "-c", program], PYTHONPATH=str(PRETENDED))
+    assert printed == "got an unexpected keyword argument 'devise'\n"
 
 
 @pytest.mark.everything
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_cells_for_gpus_run_on_a_pretended_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(PRETENDED), prepend=os.pathsep)
-    cells = needed([cell for cell in notebooks.read(path).cells if cell.cell_type == "code"])
     # The other cells may err: a pretended GPU disturbs what they measure of the CPU.
-    lesson = new_notebook(cells=cells, metadata=notebooks.METADATA)
-    for cell in filter(for_gpus, refresh.execute(lesson, path.parent, failing=True).cells):
+    lesson = refresh.execute(notebooks.read(path), path.parent, failing=True)
+    for cell in filter(for_gpus, lesson.cells):
         if cell.id not in BEYOND_PRETENCE:
             printed = "".join(text for _, text in notebooks.texts(cell.outputs))
             assert [out for out in cell.outputs if out.output_type == "error"] == [], cell.id
             assert "No CUDA GPU here" not in printed, cell.id
+
+
+AS_IF_BUILT_FOR_CUDA = """
+import torch
+torch.version.cuda = "13.0"
+torch._C._cuda_getDeviceCount = lambda: 0
+"""
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", ["01_timing", "11_nsight"])
+def test_the_set_up_warns_of_nothing_on_a_login_node(name: str, tmp_path: Path) -> None:
+    """torch.utils.benchmark imports cpp_extension, which logs that it found no CUDA runtime."""
+    notebook = notebooks.read(notebooks.NOTEBOOKS / f"{name}.ipynb")
+    (setup,) = (cell.source for cell in notebook.cells if cell.id == "setup")
+    assert "torch.utils" in setup
+    program = tmp_path / "setup.py"
+    program.write_text(AS_IF_BUILT_FOR_CUDA + setup)
+    done = terminal.run(
+        ["python", program], CUDA_HOME=str(tmp_path), PYTHONPATH=str(notebooks.ROOT)
+    )
+    assert done.stderr == ""

@@ -1,11 +1,14 @@
-"""What the pages say of the notebooks is so: links, the table of lessons, minutes, their order."""
+"""What the pages say is so: the version, the calls, the table of lessons, minutes, their order."""
 
-import html
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
+import torch
+import yaml
 from nbformat import NotebookNode
 
 from tests.lessons import rules
@@ -23,20 +26,6 @@ def text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a Markdown page."""
-    source = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    headings = re.findall(r"^#+ +(.+?) *$", source, flags=re.M)
-    words = (re.sub(r"[^\w\- ]", "", html.unescape(heading).lower()) for heading in headings)
-    return {word.replace(" ", "-") for word in words}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
-    source = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    assert list(rules.dead_links(source, page, anchors(page))) == []
-
-
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page.name != "CHANGELOG.md"],  # which names what is gone, too
@@ -47,6 +36,23 @@ def test_every_make_of_a_page_is_there(page: Path) -> None:
     named = {target for part in code for target in re.findall(r"\bmake ([a-z][a-z-]*)", part)}
     rules_of_make = set(re.findall(r"^([a-z-]+):", text("Makefile"), flags=re.M))
     assert named <= rules_of_make
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    newest, date = re.search(r"^## \[([\d.]+)\] - ([\d-]+)$", text("CHANGELOG.md"), re.M).groups()
+    citation = yaml.safe_load(text("CITATION.cff"))
+    assert newest == citation["version"] == project["version"]
+    assert date == citation["date-released"]
+
+
+def test_the_calls_named_for_other_gpus_exist() -> None:
+    page = text("docs/gpus.md")
+    calls = set(re.findall(r"\btorch(?:\.\w+)+", re.sub(r"\]\([^)]*\)", "", page)))
+    assert len(calls) > 15
+    for call in calls:
+        resolve_name(call)  # or raises
+    assert not hasattr(torch.profiler.ProfilerActivity, "MPS")  # else the page is out of date
 
 
 # The table of lessons
