@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from tools import notebooks
@@ -54,7 +53,6 @@ def problem(limits: Limits) -> str:
     )
 
 
-@cache
 def bubblewrap(option: str) -> str:
     return subprocess.run(["bwrap", option], capture_output=True, text=True).stdout
 

@@ -1,4 +1,4 @@
-"""A small set of exercises, and a class whose students hand it in."""
+"""A class that hands in a small set of exercises, and the call that grades it."""
 
 import csv
 import subprocess
@@ -9,7 +9,6 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
 from grading import sandbox
 from tools import exercises, notebooks
@@ -21,110 +20,36 @@ MARKS = [
     pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM or "there is a sandbox"),
 ]
 LESSON = "90_small"
-CELLS = {  # of the set: id to source, and for a check its points
-    "title": "# Exercises 90 · Small",
-    "student": 'student = ""\n### BEGIN SOLUTION\nstudent = "ada"\n### END SOLUTION',
-    "setup": "import random\nimport time\n\nimport torch\n\nfrom helpers import exercises\n"
-    "from helpers.exercises import expect, one_of",
-    "macs-given": 'rng = exercises.draw(student, "90, macs")\n'
-    "n_in, n_out = rng.randint(2, 9), rng.randint(10, 99)",
-    "macs-answer": '''def macs(n, inputs, outputs):
-    """The MACs of a linear layer on n rows."""
-    ### BEGIN SOLUTION
-    return n * inputs * outputs
-    ### END SOLUTION
-
-
-full = ...  # n_in times n_out, as a tensor of n_in numbers
-### BEGIN SOLUTION
-full = torch.ones(n_in) * n_out
-### END SOLUTION''',
-    "macs-check-1": (
-        3,
-        """expect("macs(1)", macs(1, n_in, n_out), n_in * n_out)
-### BEGIN HIDDEN TESTS
-for _ in range(3):
-    sizes = [random.randint(2, 99) for _ in range(3)]
-    expect("macs of other sizes", macs(*sizes), torch.empty(*sizes).numel())
-### END HIDDEN TESTS""",
-    ),
-    "macs-check-2": (1, 'expect("full", full, torch.full((n_in,), float(n_out)))'),
-    "macs-wrong-1": "# wrong: a factor of two\n# fails: macs-check-1\n"
-    "def macs(n, inputs, outputs):\n    return 2 * n * inputs * outputs\n\n\n"
-    "full = torch.ones(n_in) * n_out",
-    "why-answer": 'why = ...  # one of "a", "b", "c"\n### BEGIN SOLUTION\nwhy = "b"\n'
-    "### END SOLUTION",
-    "why-check": (
-        3,
-        'one_of("why", why, "abc")\n### BEGIN HIDDEN TESTS\nexpect("why", why, "b")\n'
-        "### END HIDDEN TESTS",
-    ),
-    "fast-given": "def slow(values):\n    time.sleep(0.25)\n    return sum(values)",
-    "fast-answer": '''def fast(values):
-    """The sum of values, faster than slow."""
-    ### BEGIN SOLUTION
-    return sum(values)
-    ### END SOLUTION''',
-    "fast-check": (
-        3,
-        'expect("fast([1, 2])", fast([1, 2]), 3)\n### BEGIN HIDDEN TESTS\n'
-        "inputs = [([random.randint(1, 99) for _ in range(9)],) for _ in range(4)]\n"
-        'exercises.faster("fast", fast, slow, inputs)\n### END HIDDEN TESTS',
-    ),
-    "say-answer": "*Your answer*",
-}
-GOOD = {
-    "macs-answer": "def macs(n, inputs, outputs):\n    return n * inputs * outputs\n\n\n"
-    "full = torch.ones(n_in) * n_out",
-    "why-answer": 'why = "b"',
-    "fast-answer": "def fast(values):\n    return sum(values)",
-}
-
-
-def write_set(folder: Path, lesson: str = LESSON) -> Path:
-    cells = []
-    for name, source in CELLS.items():
-        kind = "" if name == "title" else exercises.parts(name)[1]
-        points, source = source if isinstance(source, tuple) else (0, source)
-        about = {"grade_id": name, "schema_version": 3, "task": False, "locked": kind != "answer"}
-        about |= {"grade": kind == "check", "solution": kind in ("answer", "student")}
-        about |= {"points": float(points)} if points else {}
-        if kind == "wrong":
-            cell = new_raw_cell(source, metadata={"tags": ["wrong"]})
-        elif name in ("title", "say-answer"):
-            by_hand = {"grade": True, "points": 2.0} if name != "title" else {}
-            about |= {"cell_type": "markdown", **by_hand}
-            cell = new_markdown_cell(source, metadata={"nbgrader": about})
-        else:
-            about |= {"cell_type": "code", "locked": kind not in ("answer", "student")}
-            cell = new_code_cell(source, metadata={"nbgrader": about})
-        cells.append(cell | {"id": name})
-    path = folder / lesson / f"{lesson}.ipynb"
-    path.parent.mkdir(parents=True)
-    path.write_text(notebooks.as_text(notebooks.canonical(new_notebook(cells=cells))))
-    return path
+SET = Path(__file__).with_name(f"{LESSON}.ipynb")
+CELLS = {cell.id: cell.source for cell in notebooks.read(SET).cells}
 
 
 class Class:
     """Submissions in a folder, and the call that grades them."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.out = folder / "submitted", folder / "out"
-        self.sets = folder / "sets"
-        self.set = write_set(self.sets)
+        self.folder, self.out, self.sets = (folder / name for name in ("submitted", "out", "sets"))
+        self.set = self.add_set(LESSON)
         self.released = exercises.release(self.set)
+
+    def add_set(self, lesson: str) -> Path:
+        path = self.sets / lesson / f"{lesson}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(SET.read_bytes())
+        return path
 
     def hand_in(self, student: str, **answers: str) -> Path:
         return self.write(student, self.copy(student, **answers))
 
     def copy(self, student: str, **answers: str) -> NotebookNode:
-        """The released set with good answers, but for the given ones, by task."""
+        """The released set with right answers, but for the given ones, by task."""
         notebook = nbformat.reads(self.released, as_version=4)
-        content = {f"{task}-answer": text for task, text in answers.items()}
+        answers = {f"{task}-answer": source for task, source in answers.items()}
         for cell in notebook.cells:
-            cell.source = {**GOOD, **content}.get(cell.id, cell.source)
             if cell.id == "student":
                 cell.source = f"student = {student!r}"
+            elif cell.id.endswith("-answer"):
+                cell.source = answers.get(cell.id, CELLS[cell.id])
         return notebook
 
     def write(self, student: str, notebook: NotebookNode, name: str = f"{LESSON}.ipynb") -> Path:
@@ -135,7 +60,7 @@ class Class:
 
     def line(self, *options: str, out: Path | None = None) -> list[str]:
         line = [sys.executable, "-m", "grading", str(self.folder), f"--sets={self.sets}"]
-        line += ["--cell-seconds=8", "--seconds=300", "--memory=1", f"--out={out or self.out}"]
+        line += ["--cell-seconds=8", "--memory=1", f"--out={out or self.out}"]
         return [*line, *options]
 
     def grade(self, *options: str, out: Path | None = None) -> str:

@@ -6,26 +6,29 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import psutil
 import pytest
 
 from grading import sandbox, tables
-from tests.grading.classroom import CELLS, LESSON, MARKS, Class, call, write_set
-from tests.tools import test_nsight
+from tests.grading.classroom import CELLS, LESSON, MARKS, Class, call
 from tools import notebooks
 
 pytestmark = MARKS
+LONGER = f"{LESSON}_two"
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Class:
-    """Three students, graded in one go."""
+    """Three students and two sets whose names begin alike, graded in one go."""
     small = Class(tmp_path_factory.mktemp("small"))
+    small.add_set(LONGER)
     small.hand_in("ada")
     small.hand_in("grace", macs=CELLS["macs-wrong-1"])
     small.hand_in("edsger", why='why = "c"', fast="def fast(values):\n    return 0")
+    small.write("ada", small.copy("ada"), f"{LONGER}.ipynb").write_bytes(b"")
     small.grade()
     return small
 
@@ -37,7 +40,7 @@ def written(out: Path) -> dict[str, str]:
 def test_what_was_stopped_or_killed_goes_on_and_ends_alike(small: Class, tmp_path: Path) -> None:
     line = small.line("--jobs=1", out=tmp_path)
     with subprocess.Popen(line, cwd=notebooks.ROOT, stdout=subprocess.PIPE, text=True) as running:
-        assert "[  1/3] ada" in running.stdout.readline()
+        assert "[  1/6] ada" in running.stdout.readline()
         running.send_signal(signal.SIGINT)
         assert running.wait(120) == 130
     assert len(list(tmp_path.glob("results/*/*.json"))) == 1
@@ -55,34 +58,10 @@ def test_what_was_stopped_or_killed_goes_on_and_ends_alike(small: Class, tmp_pat
     assert written(tmp_path) == written(small.out)
 
 
-slurm = test_nsight.slurm  # a real one
-
-
-@pytest.fixture
-def parts(request: pytest.FixtureRequest, small: Class, tmp_path: Path) -> list[Path]:
-    """The results of two shards: of a job array where there is a Slurm, else of two calls."""
-    parts = [tmp_path / f"part-{k}" for k in (1, 2)]
-    try:
-        _, environment = request.getfixturevalue("slurm")
-    except pytest.skip.Exception:
-        for k, part in enumerate(parts, 1):
-            small.grade(f"--shard={k}/2", out=part)
-        return parts
-    script = notebooks.ROOT / "assets" / "jobs" / "slurm" / "grade.sbatch"
-    words = ["sbatch", "--array=1-2", "--cpus-per-task=2", "--chdir", notebooks.ROOT]
-    words += [f"--output={tmp_path}/log-%a", script, *small.line()[3:5]]
-    environment |= {"OUT": str(tmp_path / "part"), "PYTHONPATH": str(notebooks.ROOT)}
-    environment |= {"VENV": str(Path(sys.executable).parent.parent)}
-    subprocess.run(words, env=environment, check=True)
-    while subprocess.check_output(["squeue", "--noheader"], env=environment):
-        time.sleep(0.5)  # sbatch's own --wait asks less and less often
-    logs = "\n".join(path.read_text() for path in sorted(tmp_path.glob("log-*")))
-    assert all((part / "grades.csv").exists() for part in parts), logs
-    return parts
-
-
-def test_shards_add_up(small: Class, parts: list[Path], tmp_path: Path) -> None:
-    out = tmp_path / "all"
+def test_shards_add_up(small: Class, tmp_path: Path) -> None:
+    parts, out = [tmp_path / f"part-{k}" for k in (1, 2)], tmp_path / "all"
+    for k, part in enumerate(parts, 1):
+        small.grade(f"--shard={k}/2", out=part)
     merge = [sys.executable, "-m", "grading", "--merge", *map(str, parts), "--out", str(out)]
     call(merge)
     assert written(out) == written(small.out)
@@ -94,34 +73,33 @@ def test_shards_add_up(small: Class, parts: list[Path], tmp_path: Path) -> None:
     assert "Score: 8.5 / 12.0" in (out / "feedback" / "grace" / f"{LESSON}.html").read_text()
 
 
+def test_sets_whose_names_begin_alike_are_told_apart(small: Class) -> None:
+    reasons = {
+        (row["student"], row["lesson"]): row["reason"]
+        for row in small.table()
+        if row["task"] == "why"
+    }
+    assert reasons["ada", LESSON] == ""
+    assert reasons["ada", LONGER].startswith("the file is not a whole notebook (it is empty)")
+    assert reasons["grace", LONGER] == "nothing was handed in"
+
+
 def test_stock_nbgrader_agrees_on_honest_work(small: Class, tmp_path: Path) -> None:
     from nbgrader.api import Gradebook
 
-    source = tmp_path / "notebooks" / "solutions" / LESSON
-    shutil.copytree(small.set.parent, source)
+    shutil.copytree(small.sets, tmp_path / "notebooks" / "solutions")
     shutil.copy(notebooks.ROOT / "nbgrader_config.py", tmp_path)
     for name in ("grace", "edsger"):
         shutil.copytree(small.folder / name, tmp_path / "submitted" / name / LESSON)
+    programs = Path(sys.executable).parent
+    environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    environment["PYTHONPATH"] = str(notebooks.ROOT)
     for words in (["generate_assignment", LESSON], ["autograde", LESSON, "--force"]):
-        nbgrader = str(Path(sys.executable).with_name("nbgrader"))
-        search = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
-        environment = {**search, "PYTHONPATH": str(notebooks.ROOT), "LANG": "C.UTF-8"}
-        subprocess.run([nbgrader, *words], cwd=tmp_path, env=environment, check=True)
+        subprocess.run([programs / "nbgrader", *words], cwd=tmp_path, env=environment, check=True)
     ours = {row["student"]: float(row[LESSON]) for row in small.table("platform")}
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as book:
         stock = {name: book.find_submission(LESSON, name).score for name in ("grace", "edsger")}
     assert ours == {"ada": 10, **stock} == {"ada": 10, "grace": 7, "edsger": 4}
-
-
-def test_sets_whose_names_begin_alike_are_told_apart(tmp_path: Path) -> None:
-    everyone = Class(tmp_path)
-    longer = f"{LESSON}_two"
-    write_set(everyone.sets, longer)
-    for name in (LESSON, longer):
-        everyone.write("ada", everyone.copy("ada"), f"{name}.ipynb").write_bytes(b"")
-    everyone.grade()
-    reasons = {(row["lesson"], row["reason"].partition(" (")[0]) for row in everyone.table()}
-    assert reasons == {(name, "the file is not a whole notebook") for name in (LESSON, longer)}
 
 
 @pytest.fixture
@@ -159,13 +137,9 @@ def test_a_grade_is_stale_when_anything_that_it_depends_on_changes(
     from grading import results
 
     submission, grader = submission
-    course = tmp_path / "course"
-    files = [f"{folder}/file" for folder in results.COURSE[:-1]]
-    for name in files:
-        (course / name).parent.mkdir(parents=True, exist_ok=True)
-        (course / name).write_text("1")
-    (course / "nbgrader_config.py").touch()
-    monkeypatch.setattr(notebooks, "ROOT", course)
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path / "course")
+    files = [notebooks.ROOT / folder / "file" for folder in results.COURSE[:-1]]
+    files.append(notebooks.ROOT / results.COURSE[-1])
 
     def fingerprint() -> str:
         results.course_fingerprint.cache_clear()
@@ -173,13 +147,13 @@ def test_a_grade_is_stale_when_anything_that_it_depends_on_changes(
 
     seen = [fingerprint()]
     assert fingerprint() == seen[0]
-    for name in files:
-        (course / name).write_text("2")
+    for content, file in product("12", files):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
         seen.append(fingerprint())
-    monkeypatch.setattr(results, "distributions", lambda: [])
+    monkeypatch.setattr(results, "distributions", list)
     seen.append(fingerprint())
-    results.course_fingerprint.cache_clear()
-    assert len(set(seen)) == len(files) + 2 == 7
+    assert len(set(seen)) == len(seen)
 
 
 MISUSE = [  # (search path, arguments, part of the message)
@@ -191,7 +165,7 @@ MISUSE = [  # (search path, arguments, part of the message)
     ("/usr/bin", [".", "--lesson=1"], "a set or its number, such as 03, but"),
     ("/usr/bin", [".", "--due=1.12.2026"], "or Europe/Berlin, but '1.12.2026' came"),
     ("/usr/bin", ["--merge", "there-is-none"], "or of a shard, but there-is-none came"),
-    ("old", ["."], "The installed bubblewrap 0.4.0 is too old to make a sandbox: version 0.5"),
+    ("old", ["."], "is too old to make a sandbox: version 0.5 or newer is needed"),
 ]
 
 
@@ -208,58 +182,42 @@ def test_what_is_missing_or_wrong_is_said(
 
     old = tmp_path / "old" / "bwrap"
     old.parent.mkdir()
-    old.write_text(
-        '#!/bin/sh\n[ "$1" = --help ] && echo "--tmpfs DEST" && exit\n'
-        '[ "$1" = --version ] && echo "bubblewrap 0.4.0" && exit\n'
-        'echo "bwrap: Unknown option --perms" >&2; exit 1\n'
-    )
+    old.write_text('#!/bin/sh\necho "bubblewrap 0.4.0, --tmpfs DEST"')
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin" if search == "old" else search)
     monkeypatch.chdir(tmp_path)
-    sandbox.bubblewrap.cache_clear()
-    try:
-        status = grading.main([*words, f"--out={tmp_path / 'out'}"])
-    except SystemExit as ended:
-        status = ended.code
-    finally:
-        sandbox.bubblewrap.cache_clear()
-    assert status == 2
+    with pytest.raises(SystemExit, match="2"):
+        sys.exit(grading.main(words))
     assert message in " ".join(capsys.readouterr().err.split())
 
 
 DAY = "2026-12-01"
+MOMENTS = {
+    DAY: f"{DAY}T23:59:59+01:00",
+    f"{DAY}T18:00": f"{DAY}T18:00:00+01:00",
+    f"{DAY} 18:00:00 +0200": f"{DAY}T18:00:00+02:00",
+    f"{DAY} 18:00:00.123456 America/New_York": f"{DAY}T18:00:00.123456-05:00",
+    f"{DAY} EST": f"{DAY}T23:59:59-05:00",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (DAY, f"{DAY}T23:59:59+01:00"),
-        (f"{DAY}T18:00", f"{DAY}T18:00:00+01:00"),
-        (f"{DAY} 18:00:00 +0200", f"{DAY}T18:00:00+02:00"),
-        (f"{DAY} 18:00:00.123456 America/New_York", f"{DAY}T18:00:00.123456-05:00"),
-        (f"{DAY} EST", f"{DAY}T23:59:59-05:00"),
-        (f"{DAY} 18:00 CEST", "a zone such as .* or Europe/Berlin, but '.* CEST' came"),
-        ("tomorrow", "expected a day or a time, such as .*, but 'tomorrow' came"),
-    ],
-)
-def test_a_moment_has_a_zone(
-    text: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_moment_has_a_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from grading import submissions
 
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
+    files = (tmp_path / "any.ipynb",)
+    files[0].touch()
+    due = submissions.moment("2026-11-30T18:00:00-05:00")
     try:
-        path = tmp_path / "any.ipynb"
-        path.touch()
-        path.with_name("timestamp.txt").write_text(text)
-        late = submissions.lateness((path,), submissions.moment("2026-11-30T18:00:00-05:00"))
-        if expected.startswith(DAY):
+        for text, expected in MOMENTS.items():
             assert submissions.moment(text).isoformat() == expected
-            assert late.startswith("late by")
-        else:
-            assert re.match(f"late\\? its time cannot be read: .*{expected}", late)
-            with pytest.raises(ValueError, match=expected):
+        for text in (f"{DAY} 18:00 CEST", "tomorrow"):
+            (tmp_path / "timestamp.txt").write_text(text)
+            wrong = f"expected a day or a time, .* or Europe/Berlin, but '{text}' came"
+            late = submissions.lateness(files, due)
+            assert re.match(rf"late\? its time cannot be read: {wrong}", late)
+            with pytest.raises(ValueError, match=wrong):
                 submissions.moment(text)
     finally:
         monkeypatch.undo()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell
 
-from tests.grading.classroom import CELLS, GOOD, LESSON, MARKS, Class
+from tests.grading.classroom import CELLS, LESSON, MARKS, Class
 from tools import notebooks
 
 pytestmark = MARKS
@@ -169,7 +169,7 @@ for address in [("127.0.0.1", {port}), ("1.1.1.1", 53)]:
     except OSError:
         pass
 assert not reached, reached
-{GOOD["macs-answer"]}""",
+{CELLS["macs-answer"]}""",
     )
 
 
@@ -238,117 +238,74 @@ def rows(graded: Class) -> dict[str, dict]:
     return rows
 
 
-def points(rows: dict, student: str) -> list[float]:
-    return [float(rows[student][task]["points"]) for task in ("macs", "why", "fast")]
+EXPECTED = {  # student: (points of macs, why and fast, a task, its reason)
+    "ada": ([4, 3, 3], "fast", "^$"),
+    "grace": ([1, 0, 3], "macs", r"^macs\(1\): expected [\d,]+, but [\d,]+ came$"),
+    **{name: ([0, 3, 3], "macs", why) for name, (_, why) in BREAKS.items()},
+    **{name: ([4, 3, 0], "fast", "at least 2 times as fast") for name in CHEATS},
+    **{name: ([0, 0, 0], "macs", why) for name, why in UNREADABLE.items()},
+    "explores": ([4, 3, 3], "macs", "^$"),
+    "alters": ([0, 3, 3], "macs", "macs-check-1 was altered: the course's own ran"),
+    "deletes": ([4, 0, 3], "why", "why-check was missing"),
+    "copied-1": ([4, 3, 3], "why", "why-answer came twice: the first one counts$"),
+    "'=1+1": ([4, 3, 3], "fast", "late by 3 days$"),
+    SCRIPT: ([4, 3, 3], "why", "'ada', but the folder is '<script>alert.*': graded"),
+}
 
 
-def test_everyone_gets_a_row_for_every_task_and_a_page(graded: Class, rows: dict) -> None:
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_breaks_or_cheats_costs_itself_and_says_why(name: str, rows: dict) -> None:
+    points, task, reason = EXPECTED[name]
+    found = [float(rows[name][task]["points"]) for task in ("macs", "why", "fast")]
+    assert found == points, rows[name]
+    assert re.search(reason, rows[name][task]["reason"])
+
+
+def test_nothing_is_won_or_reached(rows: dict, server: socket.socket) -> None:
+    for name in WINS:
+        assert rows[name]["macs"]["points"] == "0.0"
+        assert rows[name]["macs"]["reason"]
+    assert rows["alters"]["why"]["of"] == "3.0"
+    assert not Path("/tmp/owned-by-a-student").exists()
+    with pytest.raises(BlockingIOError):
+        server.accept()
+
+
+def test_the_tables_have_everybody_and_what_a_person_must_look_at(
+    graded: Class, rows: dict
+) -> None:
     students = {path.name for path in graded.folder.iterdir()} - {"new\nline"}
     (escaped,) = {name.removeprefix("'") for name in rows} - students
     assert escaped.startswith("new\\nline~")
     assert [len(tasks) for tasks in rows.values()] == [4] * (len(students) + 1)
     pages = {path.parent.name for path in graded.out.glob(f"feedback/*/{LESSON}.html")}
     assert pages == students | {escaped}
-
-
-def test_honest_answers_score_and_wrong_ones_say_what_came(rows: dict) -> None:
-    assert points(rows, "ada") == [4, 3, 3]
-    assert points(rows, "grace") == [1, 0, 3]
-    assert re.match(
-        r"macs\(1\): expected [\d,]+, but [\d,]+ came$", rows["grace"]["macs"]["reason"]
-    )
-    assert rows["grace"]["why"]["reason"] == "why: expected 'b', but 'a' came"
-    assert rows["ada"]["fast"]["reason"] == ""
-    assert rows["grace"]["say"]["reason"] == "to be marked by hand, in manual.csv"
-    assert rows["ada"]["say"]["points"] == "0.0"
-
-
-@pytest.mark.parametrize("name", [*BREAKS, *WINS, *CHEATS])
-def test_what_breaks_or_cheats_costs_itself_and_says_why(name: str, rows: dict) -> None:
-    task = "fast" if name in CHEATS else "macs"
-    reason = BREAKS[name][1] if name in BREAKS else "at least 2 times as fast"
-    reason = "." if name in WINS else reason
-    assert re.search(reason, rows[name][task]["reason"])
-    assert rows[name][task]["points"] == "0.0"
-    if name not in WINS:
-        assert sum(points(rows, name)) == (7 if name in CHEATS else 6)
-    assert not Path("/tmp/owned-by-a-student").exists()
-
-
-def test_nothing_outside_can_be_reached(rows: dict, server: socket.socket) -> None:
-    assert points(rows, "explores") == [4, 3, 3], rows["explores"]["macs"]["reason"]
-    with pytest.raises(BlockingIOError):
-        server.accept()
-
-
-def test_the_courses_checks_run_whatever_became_of_them(rows: dict) -> None:
-    assert points(rows, "alters") == [0, 3, 3]
-    assert "macs-check-1 was altered: the course's own ran" in rows["alters"]["macs"]["reason"]
-    assert rows["alters"]["why"]["of"] == "3.0"
-    assert points(rows, "deletes") == [4, 0, 3]
-    assert "why-check was missing" in rows["deletes"]["why"]["reason"]
-
-
-def test_a_second_download_is_taken_and_the_first_of_two_answers(rows: dict) -> None:
-    assert points(rows, "copied-1") == [4, 3, 3]
-    assert rows["copied-1"]["why"]["reason"] == "why-answer came twice: the first one counts"
-
-
-def test_added_cells_run_too_and_an_answer_may_print_and_await(rows: dict) -> None:
-    assert points(rows, "'=1+1") == [4, 3, 3]
-
-
-@pytest.mark.parametrize("name", UNREADABLE)
-def test_what_cannot_be_read_gets_zero_and_a_reason(name: str, rows: dict) -> None:
-    assert points(rows, name) == [0, 0, 0]
-    assert UNREADABLE[name] in rows[name]["macs"]["reason"]
-
-
-def test_an_id_that_is_not_the_folders_is_said(graded: Class, rows: dict) -> None:
-    note = f"the first cell says 'ada', but the folder is '{SCRIPT}': graded with its numbers"
-    assert rows[SCRIPT]["why"]["reason"].startswith(note)
-    assert points(rows, SCRIPT) == [4, 3, 3]
-    assert "<script>alert" not in graded.page(SCRIPT)
-    assert not [row for row in rows["grace"].values() if "first cell" in row["reason"]]
+    sums = {row["student"]: float(row[LESSON]) for row in graded.table("platform")}
+    assert sums == {name: sum(float(row["points"]) for row in rows[name].values()) for name in rows}
+    late = [name for name, tasks in rows.items() if "late" in tasks["fast"]["reason"]]
+    assert sorted(late) == ["'=1+1", SCRIPT]
+    assert rows[SCRIPT]["fast"]["reason"].endswith("; late by 1.0 hours")
+    pairs = [(pair["student"], pair["and"]) for pair in graded.table("alike")]
+    assert [pair for pair in pairs if {"copied-1", "copied-2", "grace"} & {*pair}] == [
+        ("copied-1", "copied-2")
+    ]
+    page = (graded.out / "class.md").read_text()
+    assert re.search(r"\| why \| \d+ of \d+ \| .*2 × `why: expected 'b', but 'a' came`", page)
+    assert not [name for name in ("grace", "truncated", "copied") if name in page]
 
 
 def test_a_page_shows_its_own_student_no_hidden_test_and_text_as_text(graded: Class) -> None:
+    assert "<script>alert" not in graded.page(SCRIPT)
     page = graded.page("grace")
     assert "Score: 4.0 / 12.0" in page
     assert "'grace'</span>" in page
     assert "but 'a' came" in html.unescape(page)
-    assert "macs of other sizes" not in page
-    assert not [name for name in ("copied", "endless", "truncated", "explores") if name in page]
     assert "Because <code>a &lt; b</code>" in page
-    assert "alert(1)" not in page
-    assert "<script>alert" not in page
-    assert "<img" not in page
     assert page.count("127.0.0.1") == 2  # both images, as text
     assert "default-src 'none'" in page
-
-
-def test_late_work_is_flagged(rows: dict) -> None:
-    late = {
-        name: tasks["fast"]["reason"].rpartition("; ")[2]
-        for name, tasks in rows.items()
-        if "late" in tasks["fast"]["reason"]
-    }
-    assert late == {SCRIPT: "late by 1.0 hours", "'=1+1": "late by 3 days"}
-
-
-def test_look_alikes_are_listed(graded: Class) -> None:
-    pairs = [(pair["student"], pair["and"]) for pair in graded.table("alike")]
-    assert [pair for pair in pairs if "copied" in str(pair)] == [("copied-1", "copied-2")]
-    assert not [pair for pair in pairs if "grace" in pair]
-
-
-def test_the_platforms_table_and_the_classs_page(graded: Class, rows: dict) -> None:
-    table = {row["student"]: float(row[LESSON]) for row in graded.table("platform")}
-    assert len(table) == len(rows)
-    assert (table["ada"], table["grace"]) == (10, 4)
-    page = (graded.out / "class.md").read_text()
-    assert re.search(r"\| why \| \d+ of \d+ \| .*2 × `why: expected 'b', but 'a' came`", page)
-    assert not [name for name in ("grace", "truncated", "copied") if name in page]
+    hidden = ("macs of other sizes", "copied", "endless", "truncated", "explores")
+    active = ("alert(1)", "<script>alert", "<img")
+    assert [words for words in hidden + active if words in page] == []
 
 
 def test_the_graded_notebook_has_nbgraders_layout(graded: Class) -> None:
@@ -359,10 +316,12 @@ def test_the_graded_notebook_has_nbgraders_layout(graded: Class) -> None:
     assert [utils.determine_grade(cell)[0] for cell in cells] == [0, 1, 0, 3, None]
 
 
-def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class) -> None:
+def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class, rows: dict) -> None:
     path = graded.out / "manual.csv"
     head = "student,lesson,task,points,comment\n"
     assert path.read_text() == f"{head}'=1+1,{LESSON},say,,\ngrace,{LESSON},say,,\n"
+    assert rows["grace"]["say"]["reason"] == "to be marked by hand, in manual.csv"
+    assert rows["ada"]["say"]["points"] == "0.0"
     path.write_text(path.read_text().replace("say,,", "say,1.5,Nearly: why <b>?"))
     students = len(list(graded.folder.iterdir()))
     for unchanged in (students - 2, students):
