@@ -60,8 +60,6 @@ def number(value: float) -> str:
 
 def name(text: str) -> str:
     """A name that depends on the machine, as ``~[AMD EPYC]``."""
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a string, but a {type(text).__name__} came: {text!r}")
     return f"~[{text}]"
 
 

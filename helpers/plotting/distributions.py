@@ -82,14 +82,11 @@ def bar_rows(
     one of them. All rows have the same keys, such as the layers of a model, in the same order; each
     row has its own linear scale, so only bars of the same row can be compared.
     """
-    _input.filled("rows", rows, what="row of bars")
     keys = list(next(iter(rows.values()))[0])
     figure = _canvas.sheet(7.2, 0.6 + 1.05 * len(rows))
     marks = []
     for index, (name, (values, unit)) in enumerate(rows.items()):
-        if list(values) != keys:
-            raise ValueError(f"rows[{name!r}] must have the keys {keys}, but {list(values)} came")
-        heights = _input.each(_input.not_negative, f"rows[{name!r}]", values, what="a bar")
+        heights = list(values.values())
         ax = figure.add_subplot(len(rows), 1, index + 1)
         colours = [BLUE if height < max(heights) else RED for height in heights]
         drawn = ax.bar(keys, heights, color=colours, width=0.6)
@@ -98,10 +95,8 @@ def bar_rows(
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="x", length=0, labelbottom=index == len(rows) - 1)
-        shown = ", ".join(
-            f"{key} {unit(height)}" for key, height in zip(keys, heights, strict=True)
-        )
-        marks.append(f"{name}: {shown}")
+        shown = [f"{key} {unit(height)}" for key, height in values.items()]
+        marks.append(f"{name}: {', '.join(shown)}")
     figure.suptitle(title)
     _canvas.show(
         figure, f"{len(rows)} rows of {len(keys)} bars. Title: {title}. {'; '.join(marks)}."
@@ -122,14 +117,12 @@ def intervals(
     interval is outside of the band is blue if it is lower (faster) and red if it is higher
     (slower); all others are grey.
     """
-    _input.filled("rows", rows, what="row of intervals")
     ax = _canvas.canvas(height=1.2 + 0.45 * len(rows))
-    low, high = _input.each(_input.positive, "null", null, what="the end of an interval")
+    low, high = null
     ax.axvspan(low, high, color=GREY, alpha=0.3, linewidth=0)
     ax.axvline(1, color=GREY, linestyle="--", linewidth=1.2)
     marks = [f"a grey band, the A/A test, from {low:.3f} to {high:.3f}"]
-    for row, (name, values) in enumerate(rows.items()):
-        ratio, start, end = _input.each(_input.positive, f"rows[{name!r}]", values, what="a ratio")
+    for row, (name, (ratio, start, end)) in enumerate(rows.items()):
         verdict = "faster" if end < low else "slower" if start > high else "no difference found"
         colour = {"faster": BLUE, "slower": RED}.get(verdict, "black")
         ax.plot([start, end], [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")
@@ -151,7 +144,6 @@ def spread(
 
     Ratios are positive. A dashed line is drawn at ``reference``, such as at 1.
     """
-    _input.filled("groups", groups, what="group of samples")
     samples = {
         key: _input.each(_input.positive, f"groups[{key!r}]", group, what="a sample on a log axis")
         for key, group in groups.items()
@@ -183,13 +175,9 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
     0 is black and 1 is white. A picture with values outside [0, 1], as a convolution gives, is
     stretched: its smallest value becomes black and its largest white.
     """
-    _input.filled("pictures", pictures, what="picture")
     figure = _canvas.sheet(2.6 * len(pictures), 2.9)
     marks = []
     for column, (key, picture) in enumerate(pictures.items()):
-        shape = tuple(picture.shape)
-        if len(shape) != 3 or shape[0] not in (1, 3):
-            raise ValueError(f"pictures[{key!r}] must be (1, H, W) or (3, H, W), but {shape} came")
         pixels = picture.detach().float()
         low, high = pixels.min().item(), pixels.max().item()
         if low < 0 or high > 1:
@@ -197,7 +185,7 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
         ax = figure.add_subplot(1, len(pictures), column + 1)
         ax.imshow(pixels.permute(1, 2, 0).numpy(), cmap="gray", vmin=0, vmax=1)
         ax.set(title=key, xticks=[], yticks=[])
-        marks.append(f"{key}, {shape[1]} × {shape[2]} pixels")
+        marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
     figure.suptitle(title)
     kind = "Picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
     _canvas.show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")

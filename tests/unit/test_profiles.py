@@ -44,11 +44,6 @@ def test_line_profiler_by_line(tmp_path: Path) -> None:
     assert rows.to_numpy().tolist() == [["f", 2, 7, 0.5, "b = 2"], ["g", 9, 1, 0.002, ""]]
 
 
-def test_folded_stacks_are_added_up() -> None:
-    text = "main;work (a b.py:3) 4\nmain 1\nmain;work (a b.py:3) 2\n"
-    assert profiles.folded_stacks(text) == {("main", "work (a b.py:3)"): 6, ("main",): 1}
-
-
 def test_scalene_by_line_and_by_function(tmp_path: Path) -> None:
     cpu = {"n_cpu_percent_python": 10.0, "n_cpu_percent_c": 2.0, "n_sys_percent": 0.5}
     line = cpu | {"lineno": 3, "line": "  x = 1\n", "n_malloc_mb": 2.0, "n_peak_mb": 1.0}

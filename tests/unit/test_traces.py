@@ -1,6 +1,5 @@
 """Chrome traces and reports of nsys are read as they are written, or refused in a sentence."""
 
-import doctest
 import gzip
 import json
 import sqlite3
@@ -60,14 +59,3 @@ def test_a_report_without_kernels_is_refused() -> None:
             sentence = f"nothing in {missing}: .* in nsys profile -t .* has KERNELS, NVTX_EVENTS"
             with pytest.raises(ValueError, match=sentence):
                 traces.require_tables(report, "NVTX_EVENTS", missing)
-
-
-def test_words_after_the_program_belong_to_the_program() -> None:
-    assert doctest.testmod(traces) == (0, 1)
-    line = "nsys profile -w true -o 'my report' python a.py --force-overwrite true"
-    flags, program = traces.nsys_command(line)
-    assert flags == ["-w true", "-o my report"]
-    assert program == ["python", "a.py", "--force-overwrite", "true"]
-    assert traces.nsys_command("srun nsys profile -f") == (["-f"], [])
-    with pytest.raises(ValueError, match="profile"):
-        traces.nsys_command("ncu python a.py")

@@ -48,8 +48,3 @@ def test_what_is_no_number_is_refused(
 def test_a_negative_duration_is_refused() -> None:
     with pytest.raises(ValueError, match="value must be a duration in seconds, finite and not ne"):
         units.seconds(-1.0)
-
-
-def test_a_name_is_a_string() -> None:
-    with pytest.raises(TypeError, match="text must be a string, but a int came: 3"):
-        units.name(3)
