@@ -3,14 +3,9 @@
 const links = (selector) => [...document.querySelectorAll(selector)].map((one) => one.href);
 
 const facts = () => ({
-  title: document.querySelector("article h1")?.textContent.replace(/#$/, "").trim() ?? "",
   text: document.querySelector("article")?.textContent ?? "",
   links: links("a[href]"),
-  ids: [...document.querySelectorAll("[id]")].map((one) => one.id),
   contents: links(".bd-sidebar-primary .bd-links a"),
-  previous: links("a.left-prev"),
-  next: links("a.right-next"),
-  download: links("a.this-notebook"),
 });
 
 // Whether it scrolls on its own, or stands in what does.

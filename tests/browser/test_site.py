@@ -1,19 +1,18 @@
 """The site that ``make site`` builds, opened from its folder in a real Chromium.
 
 Every page is visited on a screen and on a phone. Four pages, one of each kind, are also looked at
-in the dark, on paper and with axe.
+in the dark, on paper and with axe. Sphinx says of every other link than a table's whether it leads
+somewhere: its warnings are errors.
 """
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import unquote, urldefrag
+from urllib.parse import unquote, urlsplit
 
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tools import notebooks
 
@@ -28,140 +27,98 @@ LOOKED_AT_CLOSELY = (
 )
 
 
-def build(source: Path, out: Path) -> subprocess.CompletedProcess:
-    """Call Sphinx as the Makefile does."""
-    pytest.importorskip("sphinx", reason=WORDS.format("sphinx"))
-    settings = str(notebooks.ROOT / "tools" / "site")
-    line = [sys.executable, "-m", "sphinx", "-M", "html", str(source), str(out), "-c", settings]
-    options = ["-q", "--fail-on-warning", "--keep-going"]
-    return subprocess.run([*line, *options], capture_output=True, text=True)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as the Makefile does, where another file was before."""
+    pytest.importorskip("sphinx", reason=WORDS.format("sphinx"))
     out = tmp_path_factory.mktemp("site")
-    done = build(notebooks.ROOT, out)
+    (out / "html").mkdir()
+    (out / "html" / "own.txt").write_text("kept")
+    line = f"-m sphinx -M html . {out} -c tools/site -q --fail-on-warning --keep-going"
+    words = [sys.executable, *line.split()]
+    done = subprocess.run(words, cwd=notebooks.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return out / "html"
 
 
 @pytest.fixture(scope="module")
-def visit(chromium, folder: Path) -> Iterator:
-    """``visit(page)`` opens a page and says what is on it; ``visit.outside``: what it asked."""
-    axe = pytest.importorskip(
-        "axe_playwright_python.base", reason=WORDS.format("axe")
-    ).AXE_FILE_PATH
+def page(chromium) -> Iterator:
+    # Without motion a colour is there at once: axe would see buttons half-way from light to dark.
+    page = chromium.new_page(reduced_motion="reduce")
+    yield page
+    page.close()
 
-    def visited(path: Path) -> SimpleNamespace:
+
+@pytest.fixture(scope="module")
+def pages(folder: Path, page) -> dict[str, SimpleNamespace]:
+    """What every page holds, by its name, and what a reader would stumble over."""
+    axe = pytest.importorskip("axe_playwright_python.base", reason=WORDS.format("axe"))
+    requests = []
+    page.on("pageerror", lambda error: requests.append(f"error: {error}"))
+    page.on("request", lambda it: requests.append(it.url))
+
+    def visit(name: str) -> SimpleNamespace:
+        requests.clear()
         page.set_viewport_size({"width": 1280, "height": 720})
         page.emulate_media(color_scheme="light")
-        page.goto(path.as_uri())
+        page.goto((folder / name).as_uri())
         page.add_script_tag(path=SCRIPT)
-        facts, barriers = page.evaluate("facts()"), []
         wrong = page.evaluate("complaints()")
-        if path.relative_to(folder).as_posix() in LOOKED_AT_CLOSELY:
-            page.add_script_tag(path=axe)
+        if name in LOOKED_AT_CLOSELY:
+            page.add_script_tag(path=axe.AXE_FILE_PATH)
             page.emulate_media(media="print")
             page.set_viewport_size({"width": 718, "height": 1047})
             wrong += page.evaluate("onPaper()")
             page.emulate_media(media="screen")
             page.set_viewport_size({"width": 1280, "height": 720})
             page.evaluate("thinOut()")
-            barriers = page.evaluate("barriers(false)") + page.evaluate("barriers(true)")
+            wrong += page.evaluate("barriers(false)") + page.evaluate("barriers(true)")
             page.emulate_media(color_scheme="dark")
-            barriers += page.evaluate("barriers(true)")
+            wrong += page.evaluate("barriers(true)")
         page.set_viewport_size({"width": 390, "height": 844})
         wrong += page.evaluate("complaints()")
-        return SimpleNamespace(**facts, path=path, complaints=wrong, barriers=barriers)
+        wrong += [url for url in requests if not url.startswith((folder.as_uri(), "data:"))]
+        return SimpleNamespace(**page.evaluate("facts()"), complaints=wrong)
 
-    # Without motion a colour is there at once: axe would see buttons half-way from light to dark.
-    page = chromium.new_page(reduced_motion="reduce")
-    visited.page, visited.outside = page, []
-    page.on("pageerror", lambda error: visited.outside.append(f"error: {error}"))
-    here = (folder.as_uri(), "data:")
-    page.on("request", lambda it: it.url.startswith(here) or visited.outside.append(it.url))
-    yield visited
-    page.close()
+    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.html")))
+    names = (path.as_posix() for path in paths if path.parts[0] != "_static")
+    return {name: visit(name) for name in names if name != "index.html"}
 
 
-@pytest.fixture(scope="module")
-def pages(folder: Path, visit) -> dict[str, SimpleNamespace]:
-    """What every page holds, by its address."""
-    paths = [path for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts]
-    paths.remove(folder / "index.html")  # it leads to the README
-    return {path.as_uri(): visit(path) for path in paths}
+def test_no_page_is_in_a_readers_way_or_asks_the_network(pages) -> None:
+    assert set(LOOKED_AT_CLOSELY) <= set(pages)
+    found = {name: page.complaints for name, page in pages.items() if page.complaints}
+    assert found == {}
 
 
-def test_every_page_is_there_and_every_link_leads_somewhere(pages, folder, visit) -> None:
-    contents = {urldefrag(link)[0] for link in pages[(folder / "README.html").as_uri()].contents}
+def test_every_link_leads_to_a_file(pages) -> None:
+    links = {urlsplit(link) for page in pages.values() for link in page.links}
+    files = {Path(unquote(link.path)) for link in links if link.scheme == "file"}
+    assert [path for path in files if not path.is_file()] == []
+
+
+def test_every_page_but_the_solutions_is_there_and_what_others_wrote_stays(pages, folder) -> None:
     sources = [*notebooks.NOTEBOOKS.glob("*.ipynb"), *notebooks.ROOT.glob("docs/*.md")]
     sources += notebooks.NOTEBOOKS.glob("exercises/*/*.ipynb")
-    names = [path.relative_to(notebooks.ROOT).with_suffix(".html") for path in sources]
-    assert {(folder / name).as_uri() for name in names} <= contents
-    dead = []
-    for page in pages.values():
-        for link in page.links:
-            address, place = urldefrag(link)
-            if address.startswith("file:"):
-                exists = Path(unquote(address.removeprefix("file://"))).is_file()
-                if not exists or (place and place not in pages[address].ids):
-                    dead.append(f"{page.path.name}: {link}")
-    assert dead == []
-    assert visit.outside == []
-    visit.page.goto((folder / "index.html").as_uri())
-    visit.page.wait_for_url("**/README.html")
+    names = {path.relative_to(notebooks.ROOT).with_suffix(".html").as_posix() for path in sources}
+    assert {(folder / name).as_uri() for name in names} <= set(pages["README.html"].contents)
+    assert not any("solutions" in name for name in pages)
+    assert not any("Instructor notes" in pages[name].text for name in names if "notebook" in name)
+    assert (folder / "own.txt").read_text() == "kept"
 
 
-def test_nothing_is_too_wide_or_in_the_way_of_a_screen_reader(pages) -> None:
-    found = {page.path.name: page.complaints + page.barriers for page in pages.values()}
-    assert not any(found.values()), found
+def test_the_front_page_leads_to_the_readme_and_the_search_finds_a_word(page, folder) -> None:
+    page.goto((folder / "index.html").as_uri())
+    page.wait_for_url("**/README.html")
+    page.goto(f"{(folder / 'search.html').as_uri()}?q=roofline")
+    page.locator("#search-results li a[href*='04_roofline.html']").first.wait_for()
 
 
-def test_solutions_and_instructors_notes_are_not_shown(pages, folder) -> None:
-    lessons = [page for page in pages.values() if page.path.parent.name == "notebooks"]
-    assert len(lessons) > 10
-    assert not any("Instructor notes" in page.text for page in lessons)
-    assert not [*folder.rglob("*solutions*")]
-
-
-def test_the_search_finds_a_word(visit, folder, pages) -> None:
-    visit.page.goto(f"{(folder / 'search.html').as_uri()}?q=roofline")
-    results = visit.page.locator("#search-results li a")
-    results.first.wait_for()
-    hrefs = results.evaluate_all("all => all.map(a => a.href)")
-    assert any("04_roofline.html" in href for href in hrefs)
-
-
-def test_a_check_is_folded_and_what_the_site_did_not_write_stays(tmp_path: Path, chromium) -> None:
-    """Of a course of one lesson and two pages."""
-    check = new_code_cell(
-        "claim('so')", outputs=[new_output("display_data", {"text/html": "✓ so"})]
-    )
-    check.metadata.update(tags=["hide-input"], jupyter={"source_hidden": True})
-    cells = [new_markdown_cell("# 01 · One: why?"), check]
-    lesson = new_notebook(cells=cells, metadata=notebooks.METADATA)
-    files = {
-        "README.md": "# Course\n\n[one](notebooks/01_one.ipynb) [more](docs/more.md)\n",
-        "CHANGELOG.md": "# Changelog\n",
-        "docs/more.md": "# More\n\n[home](../README.md#course)\n",
-        "notebooks/01_one.ipynb": json.dumps(lesson),
-        "notebooks/exercises/01_one/01_one.ipynb": json.dumps(lesson),
-    }
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    out = tmp_path / "site"
-    assert build(tmp_path, out).returncode == 0
-    own = out / "html" / "own.txt"
-    own.write_text("kept")
-    done = build(tmp_path, out)
-    assert done.returncode == 0, done.stderr
-    assert own.read_text() == "kept"
-    page = chromium.new_page()
-    page.goto((out / "html/notebooks/01_one.html").as_uri())
-    code = page.get_by_text("claim('so')")
-    assert page.get_by_text("✓ so").is_visible()
+def test_a_check_is_folded_until_it_is_asked_for(page, folder) -> None:
+    page.goto((folder / "notebooks" / "01_timing.html").as_uri())
+    check = page.locator(".cell", has_text="Show the check").first
+    code = check.get_by_text("# Check")
+    assert check.get_by_text("✓").first.is_visible()
     assert not code.is_visible()
-    page.get_by_text("Show the check").click()
+    check.get_by_text("Show the check").click()
     assert code.is_visible()
-    page.close()

@@ -1,11 +1,11 @@
 """The reader's own copy: nothing spoiled, nothing lost."""
 
 import errno
+import io
 import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 import urllib.request
@@ -150,48 +150,37 @@ def test_what_cannot_be_done_ends_in_a_sentence(
 
 
 @pytest.mark.everything
-@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX is needed")
 def test_jupyterlab_asks_at_ctrl_c_and_shows_a_class_large_type(tmp_path: Path) -> None:
+    pexpect = pytest.importorskip("pexpect", reason="a terminal of POSIX is needed")
     code = (
         "import sys, pathlib; from tools import lab, notebooks; "
         "notebooks.ROOT = pathlib.Path(sys.argv[1]); lab.main(sys.argv[2:])"
     )
-    options = ["--teach", "--no-browser", "--allow-root", "--IdentityProvider.token=secret"]
-    terminal, far_end = os.openpty()
-    log = tmp_path / "log"
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path), *options],
-            cwd=notebooks.ROOT,
-            env={**os.environ, "HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"},
-            stdin=far_end,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-
-    def wait_for(text: str, times: int = 1) -> str:
-        for _ in range(600):
-            if log.read_text().count(text) >= times:
-                return log.read_text()
-            time.sleep(0.1)
-        pytest.fail(f"{text!r} did not appear in: {log.read_text()}")
-
-    try:
-        address = re.search(r"http://127[^/]+/", wait_for("Use Control-C"))[0]
-        themes = f"{address}lab/api/settings/@jupyterlab/apputils-extension:themes?token=secret"
-        with urllib.request.urlopen(themes) as answer:
-            settings = json.load(answer)["settings"]
-        assert settings["overrides"]["code-font-size"] == "20px"
-        for number, reply in enumerate([b"n\n", b"y\n"], 1):
-            os.killpg(server.pid, signal.SIGINT)  # as a terminal does at Ctrl+C
-            wait_for("Shut down this Jupyter server", number)
-            os.write(terminal, reply)
-            wait_for(["resuming operation", "Shutdown confirmed"][number - 1])
-        assert server.wait(60) == 0
-        assert "Traceback" not in log.read_text()
-    finally:
-        if server.poll() is None:
-            os.killpg(server.pid, signal.SIGKILL)
-        os.close(terminal)
-        os.close(far_end)
+    words = ["-c", code, str(tmp_path), "--teach", "--no-browser", "--allow-root"]
+    words += ["--IdentityProvider.token=secret"]
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    log = io.StringIO()
+    server = pexpect.spawn(
+        sys.executable,
+        words,
+        60,
+        logfile=log,
+        cwd=notebooks.ROOT,
+        env=environment,
+        encoding="utf-8",
+    )
+    server.expect("Use Control-C.*Skipped non-installed")  # the server answers from here on
+    address = re.search(r"http://127[^/]+/", log.getvalue())[0]
+    themes = f"{address}lab/api/settings/@jupyterlab/apputils-extension:themes?token=secret"
+    with urllib.request.urlopen(themes) as answer:
+        assert json.load(answer)["settings"]["overrides"]["code-font-size"] == "20px"
+    for reply, end in {"n": "resuming operation", "y": "Shutdown confirmed"}.items():
+        os.killpg(server.pid, signal.SIGINT)  # as a terminal does at Ctrl+C
+        server.expect("Shut down this Jupyter server")
+        server.sendline(reply)
+        server.expect(end)
+        time.sleep(0.5)  # it says that it resumes a moment before it does
+    server.expect(pexpect.EOF)
+    server.close()
+    assert server.exitstatus == 0
+    assert "Traceback" not in log.getvalue()

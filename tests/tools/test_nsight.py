@@ -47,22 +47,13 @@ dist.all_reduce(ranks)
 print(f"{ranks.item():.0f} ranks\\n", end="", flush=True)
 dist.destroy_process_group()
 """
-# It starts the program and leaves an empty report of the name that the real nsys would choose.
+# It starts the program and leaves files of the names that the real nsys would give them.
 STUB = r"""
-if [ "$1" = stats ]; then  # nsys stats -q -r REPORTS -f csv -o NAME FILE
+if [ "$1" = profile ]; then  # -t TRACE -s none --cpuctxsw=none -f true -o NAME PROGRAM...
+  "${@:11}" && touch "${10}.nsys-rep"
+else  # stats -q -r REPORTS -f csv -o NAME FILE
   for report in ${4//,/ }; do echo "Time (%),Range" > "$8_$report.csv"; done
-  exit
 fi
-shift
-while [[ $1 == -* ]]; do
-  if [[ $1 == -o ]]; then name=$2; fi
-  if [[ $1 == *=* ]]; then shift; else shift 2; fi
-done
-while [[ $name =~ %q\{([A-Z_]+)\} ]]; do
-  variable=${BASH_REMATCH[1]}
-  name=${name/"%q{$variable}"/"${!variable}"}
-done
-"$@" && echo "$name" > "$name.nsys-rep"
 """
 
 
