@@ -22,7 +22,7 @@ def by_name(test):
 
 
 @by_name
-def test_a_set_has_its_shape_its_points_and_wrong_answers_for_every_task(path: Path) -> None:
+def test_every_cell_of_a_set_is_what_its_name_says_and_its_points_add_up(path: Path) -> None:
     which = Set(path)
     kinds = {"check": (True, False), "student": (False, True), "answer": (False, True)}
     for cell in which.code:
@@ -30,17 +30,9 @@ def test_a_set_has_its_shape_its_points_and_wrong_answers_for_every_task(path: P
         expected = kinds.get(parts(cell.id)[1], (False, False))
         assert (grader.grade_id, grader.schema_version) == (cell.id, 3)
         assert (grader.grade, grader.solution, grader.locked) == (*expected, not expected[1])
-        assert ("BEGIN SOLUTION" in cell.source) == grader.solution
-    assert [cell.id for cell in which.code[:2]] == ["student", "setup"]
     checks = [cell for task in which.tasks for cell in which.of(task, "check")]
     points = 20 if path.stem in ASSIGNMENTS else 10
     assert sum(cell.metadata.nbgrader.points for cell in checks) == points
-    for task in which.tasks:
-        assert which.of(task, "answer")
-        wrong = [cell.source for cell in which.wrong if parts(cell.id)[0] == task]
-        choice = any("one_of(" in cell.source for cell in which.of(task, "check"))
-        assert len(set(wrong)) == len(wrong) >= (3 if choice else 6), task
-        assert all(re.match(r"# wrong: \S", source) for source in wrong)
 
 
 def names_read(code: CodeType) -> set[str]:
