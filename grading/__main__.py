@@ -5,16 +5,15 @@
     python -m grading --merge part1 part2 part3 part4 --out grades
 
 Submissions are ``folder/STUDENT/NN_name.ipynb``. A second call grades only what is new or changed.
-The data flows one way through the modules: ``submissions`` finds and reads files, ``answers`` reads
-notebooks, ``kernel`` runs them in a ``sandbox``, ``score`` gives points, ``results`` stores them,
-and ``tables`` and ``feedback`` show them.
+The data flows one way through the modules: ``submissions`` finds and reads files, ``kernel`` runs
+their answers in a ``sandbox``, ``score`` gives points, ``results`` stores them, and ``tables`` and
+``feedback`` show them.
 """
 
 import argparse
 import os
 import sys
 import tempfile
-from collections import ChainMap
 from pathlib import Path
 
 from tools import exercises, notebooks
@@ -64,10 +63,9 @@ def grade(options: argparse.Namespace, out: Path) -> int:
             f"{options.folder} holds no exercises of a student: "
             "expected FOLDER/STUDENT/NN_name.ipynb"
         )
-    assignments = {item.lesson: item.assignment for item in handed_in}.values()
-    marks = tables.read_marks(out, dict(ChainMap(*(item.points for item in assignments))))
+    marks = tables.read_marks(out, submissions.most_points(handed_in))
     with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
-        grader = workers.Grader(out, limits, marks, Path(scratch))
+        grader = results.Grader(out, limits, marks, Path(scratch))
         try:
             workers.grade(handed_in, grader, max(options.jobs, 1))
         finally:

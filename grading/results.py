@@ -5,26 +5,68 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
 from nbformat import NotebookNode
 
-from grading import feedback
+from grading import feedback, score
 from grading.sandbox import Limits
 from grading.submissions import Reading, Submission
+from grading.tables import Marks
 from tools import notebooks
 
 FOLDERS = ("autograded", "feedback", "results")
 COURSE = ("grading", "tools", "helpers", "assets", "notebooks/scripts", "nbgrader_config.py")
 
 
-def fingerprint(submission: Submission, reading: Reading, limits: Limits) -> str:
+@dataclass(frozen=True)
+class Grader:
+    """What every submission of a call is graded with."""
+
+    out: Path
+    limits: Limits
+    marks: Marks
+    scratch: Path
+
+    def state(self, submission: Submission, reading: Reading) -> dict:
+        """What a stored result is compared with: what its points and its page depend on."""
+        marks = self.marks.get((submission.student, submission.lesson), {})
+        fingerprint = fingerprint_of(submission, reading, self.limits)
+        return {"fingerprint": fingerprint, "marks": marks, "late": submission.late}
+
+    def result(self, submission: Submission) -> dict | None:
+        path = self.out / "results" / submission.student / f"{submission.lesson}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def is_up_to_date(self, submission: Submission) -> bool:
+        result = self.result(submission)
+        return result is not None and result == (result | self.state(submission, submission.read()))
+
+    def grade(self, submission: Submission) -> None:
+        """Score what was read, unless only the page is out of date, and store the result."""
+        reading = submission.read()
+        state, result = self.state(submission, reading), self.result(submission)
+        if result and result.get("fingerprint") == state["fingerprint"]:
+            notebook = notebooks.read(graded_notebook(self.out, result))
+        else:
+            result, notebook = score.score(submission, reading, self.limits, self.scratch)
+        store(self.out, result | state, notebook)
+
+    def fail(self, submission: Submission, reason: str) -> None:
+        """Store that there are no points, for this reason; the next call grades it again."""
+        result, notebook = score.no_points(submission, reason)
+        state = self.state(submission, submission.read()) | {"fingerprint": ""}
+        store(self.out, result | state, notebook)
+
+
+def fingerprint_of(submission: Submission, reading: Reading, limits: Limits) -> str:
     """A hash of all that a result depends on; ``reading`` is what was read and is graded."""
     total = hashlib.sha256(repr((submission.student, reading.problem, limits)).encode())
     total.update(reading.content)
-    total.update(submission.assignment.source.read_bytes())
+    total.update(submission.source.read_bytes())
     total.update(course_fingerprint())
     return total.hexdigest()
 
@@ -47,16 +89,6 @@ def graded_notebook(out: Path, result: dict) -> Path:
     return out / "autograded" / result["student"] / result["lesson"] / f"{result['lesson']}.ipynb"
 
 
-def load(out: Path, student: str, lesson: str) -> dict | None:
-    path = out / "results" / student / f"{lesson}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-
-
-def load_all(out: Path) -> list[dict]:
-    paths = sorted((out / "results").glob("*/*.json"))
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-
-
 def store(out: Path, result: dict, notebook: NotebookNode) -> None:
     """Write the graded notebook, the page, and then the result, which says that all are there."""
     student, lesson = result["student"], result["lesson"]
@@ -71,6 +103,11 @@ def replace(path: Path, text: str) -> None:
     new = path.with_suffix(".new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)
+
+
+def load_all(out: Path) -> list[dict]:
+    paths = sorted((out / "results").glob("*/*.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
 def merge(parts: Iterable[Path], out: Path) -> None:

@@ -17,10 +17,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader import utils
 
-from grading.answers import Answers, UnreadableNotebook
 from grading.kernel import KernelEnded, StudentFunction, StudentKernel, cut, unpacked
 from grading.sandbox import Limits
-from grading.submissions import Reading, Submission
+from grading.submissions import Answers, Reading, Submission
 from tools import exercises, notebooks
 
 COURSE_SECONDS = 60.0  # the least that the course's own cells get, because they import much
@@ -33,13 +32,11 @@ def score(
 
     ``scratch`` is a folder that all submissions of a call share.
     """
-    if reading.problem:
-        return no_points(submission, reading.problem)
     try:
-        answers = Answers(submission, reading.content)
-    except UnreadableNotebook as error:
+        answers = Answers(submission, reading)
+    except ValueError as error:
         return no_points(submission, str(error))
-    seed = hashlib.sha256(submission.assignment.source.read_bytes() + submission.student.encode())
+    seed = hashlib.sha256(submission.source.read_bytes() + submission.student.encode())
     for start in (random.seed, np.random.seed, torch.manual_seed):
         start(int.from_bytes(seed.digest()[:4], "big"))
     scoring = Scoring(submission, answers, limits, scratch)
@@ -61,8 +58,8 @@ class Scoring:
         # Shared by all workers, but held by one alone while it measures times.
         self.timing_lock = (scratch / "lock").open("w")
         fcntl.flock(self.timing_lock, fcntl.LOCK_SH)
-        self.set = exercises.Set(submission.assignment.source)
-        self.notebook = unsolved_copy(self.set)
+        self.set = exercises.Set(submission.source)
+        self.notebook = issued_copy(submission)
         self.failures: dict[str, str] = {}  # check to its sentence
         self.answer_errors: dict[str, str] = {}  # task to the error of its answer's cell
         self.ended: dict[str, str] = {}  # task to the reason why its kernel ended
@@ -79,18 +76,16 @@ class Scoring:
                 else:
                     self.run_in_kernel(cell, task, kind)
             elif utils.is_solution(cell):  # a text, for a person to read
-                cell.source = self.answer(cell)
+                cell.source = self.answers.by_cell.get(cell.id, cell.source)
             self.run_added(cell.id)
 
     def run_in_kernel(self, cell: NotebookNode, task: str, kind: str) -> None:
         """Run a cell in the student's kernel; the course's own also where the checks run."""
         seconds = max(self.limits.cell, COURSE_SECONDS)
-        if kind == "student":
-            cell.source = f"student = {self.submission.student!r}"
-        elif kind == "answer":
+        if kind == "answer":
             seconds = self.limits.cell
-            cell.source = self.answer(cell)
-        else:
+            cell.source = self.answers.by_cell.get(cell.id, cell.source)
+        elif kind != "student":
             with contextlib.redirect_stdout(io.StringIO()):
                 namespace = self.setup if kind == "setup" else self.namespace(task)
                 exercises.run_cell(cell.source, namespace)
@@ -102,9 +97,6 @@ class Scoring:
         add_outputs(cell, printed, error)
         if error and kind == "answer":
             self.answer_errors[task] = f" (its cell failed: {error})"
-
-    def answer(self, cell: NotebookNode) -> str:
-        return self.answers.by_cell.get(cell.id, self.submission.assignment.released[cell.id])
 
     def run_added(self, after: str) -> None:
         """Run the cells that the student added after the cell ``after``."""
@@ -176,13 +168,17 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def unsolved_copy(exercise_set: exercises.Set) -> NotebookNode:
-    """The course's notebook without outputs and without the known wrong answers."""
-    copy = notebooks.canonical(exercise_set.notebook)
+def issued_copy(submission: Submission) -> NotebookNode:
+    """The notebook as the student received it, but with the hidden tests."""
+    copy = notebooks.canonical(notebooks.read(submission.source))
     copy.cells = [cell for cell in copy.cells if "wrong" not in cell.metadata.get("tags", [])]
     for cell in copy.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+        if cell.id == "student":
+            cell.source = f"student = {submission.student!r}"
+        elif utils.is_solution(cell):
+            cell.source = submission.released[cell.id]
     return copy
 
 
@@ -195,14 +191,10 @@ def add_outputs(cell: NotebookNode, printed: str, error: str) -> None:
 
 def no_points(submission: Submission, reason: str) -> tuple[dict, NotebookNode]:
     """The result and the notebook of a submission that was not run."""
-    notebook = unsolved_copy(exercises.Set(submission.assignment.source))
+    notebook = issued_copy(submission)
     graded = [cell for cell in notebook.cells if utils.is_grade(cell)]
-    for cell in notebook.cells:
-        if cell.id == "student":
-            cell.source = f"student = {submission.student!r}"
-        elif utils.is_solution(cell):
-            cell.source = submission.assignment.released[cell.id]
-        elif utils.is_grade(cell):
+    for cell in graded:
+        if cell.cell_type == "code":
             add_outputs(cell, "", reason)
     return result(submission, notebook, {cell.id: reason for cell in graded}), notebook
 

@@ -1,4 +1,4 @@
-"""Finding what students handed in, reading it, and telling when it was handed in."""
+"""What students handed in: the files, when they came, and the answers in them."""
 
 import hashlib
 import os
@@ -14,30 +14,11 @@ from zoneinfo import ZoneInfo
 import nbformat
 from nbgrader import utils
 
-from tools import exercises
+from tools import exercises, notebooks
 
 LARGEST = 20 * 2**20  # bytes of a notebook
+WRITTEN_ID = re.compile(r"""^student *= *(["'])(.*?)\1""", re.M)
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))? ?(\S+)?")
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """A set of exercises that at least one student handed in."""
-
-    source: Path
-    released: dict[str, str]  # a cell's id to its source, as students received it
-
-    @property
-    def name(self) -> str:
-        return self.source.stem
-
-    @property
-    def points(self) -> dict[tuple[str, str], float]:
-        """(name of the set, task) to the most points."""
-        points: Counter = Counter()
-        for cell in filter(utils.is_grade, exercises.Set(self.source).notebook.cells):
-            points[self.name, exercises.parts(cell.id)[0]] += cell.metadata.nbgrader.points
-        return points
 
 
 class Reading(NamedTuple):
@@ -49,16 +30,17 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Submission:
-    """What one student handed in for one assignment: one file, if all is well."""
+    """What one student handed in for one set of exercises: one file, if all is well."""
 
     student: str
-    assignment: Assignment
+    source: Path  # the set, as it was written
+    released: dict[str, str]  # a cell's id to its source, as students received it
     files: tuple[Path, ...]
     late: str  # how late it is, in words, or ""
 
     @property
     def lesson(self) -> str:
-        return self.assignment.name
+        return self.source.stem
 
     def read(self) -> Reading:
         """Read one plain file that is not too large and not a link to another student's."""
@@ -103,13 +85,22 @@ def find_submissions(
         if not any(files.values()):
             continue
         cells = nbformat.reads(exercises.release(source), as_version=4).cells
-        assignment = Assignment(source, {cell.id: cell.source for cell in cells})
+        released = {cell.id: cell.source for cell in cells}
         submissions += [
-            Submission(student, assignment, files[student], lateness(files[student], due))
+            Submission(student, source, released, files[student], lateness(files[student], due))
             for student, path in students.items()
             if int(name_hash(path.name), 16) % shard[1] == shard[0] - 1
         ]
     return submissions
+
+
+def most_points(submissions: list[Submission]) -> dict[tuple[str, str], float]:
+    """(name of a set, task) to its points."""
+    points: Counter = Counter()
+    for source in {submission.source for submission in submissions}:
+        for cell in filter(utils.is_grade, notebooks.read(source).cells):
+            points[source.stem, exercises.parts(cell.id)[0]] += cell.metadata.nbgrader.points
+    return points
 
 
 def printable_id(name: str) -> str:
@@ -173,3 +164,82 @@ def lateness(files: tuple[Path, ...], due: datetime | None) -> str:
     if hours <= 0:
         return ""
     return f"late by {hours:.1f} hours" if hours < 48 else f"late by {hours / 24:.0f} days"
+
+
+class Answers:
+    """What a student wrote, cell by cell, with notes about cells that are not as they should be."""
+
+    def __init__(self, submission: Submission, reading: Reading) -> None:
+        """Raises a ValueError with a sentence for the student if there are no answers to run."""
+        self.by_cell: dict[str, str] = {}
+        self.added: dict[str, list[str]] = {}  # by the cell that they follow
+        self.notes: dict[str, list[str]] = {}  # by task
+        released = submission.released
+        course = notebooks.read(submission.source).cells
+        kinds = {
+            cell.id: exercises.parts(cell.id)[1]
+            for cell in course
+            if cell.cell_type == "code" or utils.is_solution(cell)
+        }
+        solved = {cell.id: cell.source for cell in course}  # an instructor's copy is not altered
+        seen, last = set(), ""
+        for name, is_code, source in cells(reading):
+            kind = kinds.get(name)
+            if name not in released:
+                if is_code:
+                    self.added.setdefault(last, []).append(source)
+                continue
+            if name in seen:
+                if kind == "answer":
+                    self.note(name, f"{name} came twice: the first one counts")
+                continue
+            seen.add(name)
+            last = name
+            if kind == "answer":
+                self.by_cell[name] = source
+            elif kind == "student":
+                written = WRITTEN_ID.findall(source)
+                if written and written[-1][1].strip() != submission.student:
+                    self.note(
+                        name,
+                        f"the first cell says {written[-1][1]!r}, but the folder is "
+                        f"{submission.student!r}: graded with its numbers",
+                    )
+            elif kind and differ(source, released[name]) and differ(source, solved[name]):
+                self.note(name, f"{name} was altered: the course's own ran")
+        for name in kinds.keys() - seen - {"student"}:
+            fate = "is missing" if kinds[name] == "answer" else "was missing: the course's own ran"
+            self.note(name, f"{name} {fate}")
+        self.changed = {
+            name: source for name, source in self.by_cell.items() if differ(source, released[name])
+        }
+
+    def note(self, cell: str, sentence: str) -> None:
+        self.notes.setdefault(exercises.parts(cell)[0], []).append(sentence)
+
+
+def cells(reading: Reading) -> list[tuple[str, bool, str]]:
+    """(grade_id or id, whether it is code, source) of each cell in a notebook's file."""
+    content = reading.content
+    if reading.problem:
+        raise ValueError(reading.problem)
+    try:
+        return [
+            (
+                str(cell.metadata.get("nbgrader", {}).get("grade_id") or cell.get("id", "")),
+                cell.cell_type == "code",
+                cell.source.encode(errors="replace").decode(),
+            )
+            for cell in nbformat.reads(content.decode("utf-8-sig"), as_version=4).cells
+        ]
+    except Exception as error:  # of any kind, because the file is a student's
+        why = "it is empty" if not content.strip() else type(error).__name__
+        raise ValueError(
+            f"the file is not a whole notebook ({why}): save it again, and hand it in once more"
+        ) from None
+
+
+def differ(one: str, other: str) -> bool:
+    """Whether two sources differ in more than blanks at the ends of lines."""
+    one, other = ([line.rstrip() for line in text.strip().splitlines()] for text in (one, other))
+    return one != other

@@ -9,55 +9,12 @@ import signal
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from multiprocessing.connection import wait
-from pathlib import Path
 
 import torch
 
-from grading import results, score, tables
-from grading.sandbox import Limits
-from grading.submissions import Reading, Submission
-from tools import notebooks
-
-
-@dataclass(frozen=True)
-class Grader:
-    """What every submission of a call is graded with."""
-
-    out: Path
-    limits: Limits
-    marks: tables.Marks
-    scratch: Path
-
-    def state(self, submission: Submission, reading: Reading) -> dict:
-        """What a stored result is compared with: what its points and its page depend on."""
-        marks = self.marks.get((submission.student, submission.lesson), {})
-        fingerprint = results.fingerprint(submission, reading, self.limits)
-        return {"fingerprint": fingerprint, "marks": marks, "late": submission.late}
-
-    def result(self, submission: Submission) -> dict | None:
-        return results.load(self.out, submission.student, submission.lesson)
-
-    def is_up_to_date(self, submission: Submission) -> bool:
-        result = self.result(submission)
-        return result is not None and result == (result | self.state(submission, submission.read()))
-
-    def grade(self, submission: Submission) -> None:
-        """Score what was read, unless only the page is out of date, and store the result."""
-        reading = submission.read()
-        state, result = self.state(submission, reading), self.result(submission)
-        if result and result.get("fingerprint") == state["fingerprint"]:
-            notebook = notebooks.read(results.graded_notebook(self.out, result))
-        else:
-            result, notebook = score.score(submission, reading, self.limits, self.scratch)
-        results.store(self.out, result | state, notebook)
-
-    def fail(self, submission: Submission, reason: str) -> None:
-        """Store that there are no points, for this reason; the next call grades it again."""
-        result, notebook = score.no_points(submission, reason)
-        state = self.state(submission, submission.read()) | {"fingerprint": ""}
-        results.store(self.out, result | state, notebook)
+from grading.results import Grader
+from grading.submissions import Submission
 
 
 def grade(submissions: list[Submission], grader: Grader, at_once: int) -> None:

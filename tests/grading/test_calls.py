@@ -105,12 +105,12 @@ def test_stock_nbgrader_agrees_on_honest_work(small: Class, tmp_path: Path) -> N
 @pytest.fixture
 def submission(tmp_path: Path) -> tuple:
     """Something that was handed in, and what grades it."""
-    from grading import submissions, workers
+    from grading import results, submissions
 
     everyone = Class(tmp_path)
     everyone.hand_in("ada")
     (submission,) = submissions.find_submissions(everyone.folder, {everyone.set: []}, None, (1, 1))
-    return submission, workers.Grader(everyone.out, sandbox.Limits(), {}, tmp_path)
+    return submission, results.Grader(everyone.out, sandbox.Limits(), {}, tmp_path)
 
 
 def test_a_file_that_is_replaced_while_it_is_graded_is_graded_again(
@@ -143,7 +143,7 @@ def test_a_grade_is_stale_when_anything_that_it_depends_on_changes(
 
     def fingerprint() -> str:
         results.course_fingerprint.cache_clear()
-        return results.fingerprint(submission, submission.read(), grader.limits)
+        return results.fingerprint_of(submission, submission.read(), grader.limits)
 
     seen = [fingerprint()]
     assert fingerprint() == seen[0]
