@@ -28,6 +28,7 @@ def mode(system: str, processor: str) -> str:
 def start_kernel(start=nbval.kernel.start_new_kernel, **options) -> tuple:
     """A kernel for nbval, started again where it died: another program can take the port that was
     found free for it before it binds it (4 of 961 kernels, where six programs started them)."""
+    options["extra_arguments"] = notebooks.KERNEL_ARGUMENTS
     try:
         return start(**options)
     except RuntimeError:

@@ -20,6 +20,7 @@ from jupyter_client import BlockingKernelClient
 from zmq import MAXMSGSIZE, RCVHWM, Context
 
 from grading import inside, sandbox, values
+from tools import notebooks
 
 LARGEST_REPLY = 64 * 2**20  # bytes; nothing larger is received
 START_SECONDS = 60.0  # for a kernel and its imports
@@ -89,7 +90,8 @@ class StudentKernel:
             for owned in (self.folder, path):
                 os.chown(owned, user, user)
         words = [sys.executable, "-m", "ipykernel_launcher", "-f", path]
-        words += ["--HistoryManager.hist_file=:memory:", "--InteractiveShell.colors=nocolor"]
+        words += [*notebooks.KERNEL_ARGUMENTS, "--HistoryManager.hist_file=:memory:"]
+        words += ["--InteractiveShell.colors=nocolor"]
         parent = {} if self.limits.sandbox else {"JPY_PARENT_PID": str(os.getpid())}
         self.process = subprocess.Popen(
             sandbox.command(self.folder, self.limits, words),

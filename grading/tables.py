@@ -2,10 +2,11 @@
 
 import csv
 import re
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import pandas as pd
 
 from grading import lookalikes
 
@@ -68,15 +69,10 @@ def merge_by_hand(parts: Iterable[Path], out: Path) -> None:
 def write(out: Path, results: list[dict]) -> int:
     """Write all tables; return the number of pairs that look alike."""
     results = sorted(results, key=lambda result: (result["lesson"], result["student"]))
-    grades = list(grade_rows(results))
-    write_csv(out / "grades.csv", COLUMNS, grades)
-    lessons = sorted({result["lesson"] for result in results})
-    sums: Counter = Counter()
-    for student, lesson, _, points, *_ in grades:
-        sums[student, lesson] += points
-    students = sorted({result["student"] for result in results})
-    totals = [[name, *(round(sums[name, lesson], 2) for lesson in lessons)] for name in students]
-    write_csv(out / "platform.csv", ["student", *lessons], totals)
+    grades = pd.DataFrame(grade_rows(results), columns=COLUMNS).astype({"points": float})
+    write_csv(out / "grades.csv", COLUMNS, grades.to_numpy())
+    sums = grades.pivot_table("points", "student", "lesson", "sum", fill_value=0.0).round(2)
+    write_csv(out / "platform.csv", ["student", *sums], sums.reset_index().to_numpy())
     by_hand = {tuple(row[:3]): row for row in read_by_hand(out) if any(row)}
     for result in results:
         for task, row in result["rows"].items():
@@ -128,27 +124,25 @@ def one_line(text: str) -> str:
     return line if len(line) <= 600 else f"{line[:600]}…"
 
 
-def class_page(results: list[dict], grades: list[list]) -> Iterator[str]:
+def class_page(results: list[dict], grades: pd.DataFrame) -> Iterator[str]:
     """The class, without names: what was missed, and what came instead."""
     yield "# The class\n"
-    for lesson in sorted({result["lesson"] for result in results}):
-        students = [result for result in results if result["lesson"] == lesson]
-        rows = [row for row in grades if row[1] == lesson]
-        sums: Counter = Counter()
-        for student, _, _, points, *_ in rows:
-            sums[student] += points
-        tasks = students[0]["rows"]
-        most, median = sum(row["of"] for row in tasks.values()), statistics.median(sums.values())
-        yield f"## {lesson}: {len(students)} students, median {median:g} of {most:g}\n"
+    reasons: dict[tuple, Counter] = defaultdict(Counter)
+    for result in results:
+        for task, row in result["rows"].items():
+            if row["points"] < row["of"] and row["reasons"]:
+                reason = re.sub(r"\d[\d,.]*", "…", row["reasons"][0])
+                reasons[result["lesson"], task][reason] += 1
+    for lesson, rows in grades.groupby("lesson"):
+        sums = rows.groupby("student")[["points", "of"]].sum()
+        median, most = sums["points"].median(), sums["of"].max()
+        yield f"## {lesson}: {len(sums)} students, median {median:g} of {most:g}\n"
         yield "| task | missed by | what came instead |\n|---|---|---|"
-        for task in tasks:
-            missed = sum(row[2] == task and row[3] < row[4] for row in rows)
-            reasons: Counter = Counter()
-            for row in (result["rows"][task] for result in students):
-                if row["points"] < row["of"] and row["reasons"]:
-                    reasons[re.sub(r"\d[\d,.]*", "…", row["reasons"][0])] += 1
-            instead = "; ".join(f"{n} × {as_code(why)}" for why, n in reasons.most_common(5))
-            yield f"| {task} | {missed} of {len(students)} | {instead} |"
+        for task, row in rows.groupby("task", sort=False):
+            missed = sum(row["points"] < row["of"])
+            common = reasons[lesson, task].most_common(5)
+            instead = "; ".join(f"{n} × {as_code(why)}" for why, n in common)
+            yield f"| {task} | {missed} of {len(sums)} | {instead} |"
         yield ""
 
 

@@ -24,9 +24,8 @@ def grade(submissions: list[Submission], grader: Grader, at_once: int) -> None:
     todo = [submission for submission in submissions if not grader.is_up_to_date(submission)]
     if len(todo) < len(submissions):
         print(f"{len(submissions) - len(todo)} are graded already, and unchanged", flush=True)
-    if len(todo) > at_once:  # also with these, which checks import
-        for name in ("pandas", "torch._dynamo"):
-            importlib.import_module(name)
+    if len(todo) > at_once:  # also with this, which checks import
+        importlib.import_module("torch._dynamo")
     running: dict[int, tuple] = {}
     waiting, finished = list(reversed(todo)), 0
     # An exception of a signal is lost where it meets the callback of a weak reference, so Ctrl+C

@@ -47,7 +47,6 @@ def run_pytest(course: Path) -> Callable[..., subprocess.CompletedProcess]:
 
     def run(*words: str) -> subprocess.CompletedProcess:
         environment = {**os.environ, "PYTHONPATH": str(course)}
-        environment.pop("PYTEST_CURRENT_TEST", None)
         line = [sys.executable, "-m", "pytest", "-q", *words]
         return subprocess.run(line, cwd=course, env=environment, capture_output=True, text=True)
 

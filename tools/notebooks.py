@@ -16,12 +16,9 @@ SANITIZE = ROOT / "tests" / "lessons" / "nbval_sanitize.cfg"
 # The same for a refresh and for a test, so that both see the same output:
 # - the GPU is hidden, because most readers and every test machine have none;
 # - nsys is hidden for the same reason; lesson 11 looks where this variable says;
-# - ipykernel catches what C code writes to stderr unless pytest's variable is set.
-KERNEL_ENVIRONMENT = {
-    "CUDA_VISIBLE_DEVICES": "",
-    "NSYS": "",
-    "PYTEST_CURRENT_TEST": "notebooks",
-}
+# - what C code writes to stderr, as torch's profiler does, goes past the notebook.
+KERNEL_ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "NSYS": ""}
+KERNEL_ARGUMENTS = ["--IPKernelApp.capture_fd_output=False"]
 # The seconds that a cell may take: in a test, in a refresh, on the pretended GPU.
 CELL_TIMEOUT = 120
 

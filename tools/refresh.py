@@ -77,6 +77,7 @@ def execute(
         timeout=timeout,
         allow_errors=failing,
         kernel_name="python3",
+        extra_arguments=notebooks.KERNEL_ARGUMENTS,
         resources={"metadata": {"path": str(folder)}},
     ).execute(**kernel)
     return copy

@@ -32,9 +32,7 @@ def main(arguments: list[str]) -> int:
     cells = {cell.id: cell for cell in notebook.cells}
     for cell, source in filled_in.items():
         cells[cell].source = source
-    # so that the profiler's own lines go past the page; they are not wanted here, either
-    os.environ["PYTEST_CURRENT_TEST"] = notebooks.KERNEL_ENVIRONMENT["PYTEST_CURRENT_TEST"]
-    try:
+    try:  # the profiler's own lines are not wanted here, either
         executed = refresh.execute(notebook, Path.cwd(), timeout=None, stderr=subprocess.DEVNULL)
     except CellExecutionError as error:
         refused, plain = error.ename == "Refused", re.sub(r"\x1b\[[\d;]*m", "", str(error))
