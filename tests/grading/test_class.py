@@ -4,6 +4,7 @@ import html
 import os
 import re
 import socket
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,79 +23,7 @@ TEXT = (  # an answer for a person to read
     "Because `a < b`, [see](javascript:alert(1)), <script>alert(2)</script> "
     "![one](http://127.0.0.1/1.png) <img src=http://127.0.0.1/2.png>"
 )
-SPENT = "GB of memory|MemoryError|took more than"  # on a crowded computer the time is over first
-# Each is the content of macs-answer; why and fast are answered honestly.
-BREAKS = {  # name: (content, a part of the reason)
-    "endless-loop": ("while True:\n    pass", "took more than 8 s"),
-    "forks": ("import os\nwhile True:\n    os.fork()", "macs-answer"),
-    "memory-of-many": (
-        "import os\nfor _ in range(16):\n    if not os.fork():\n        block = b'x' * 2**28\n"
-        "        time.sleep(100)\ntime.sleep(100)",
-        SPENT,
-    ),
-    "leaves": ("import os\nos._exit(0)", "the kernel ended"),
-    "hangs-when-called": (
-        "def macs(*sizes):\n    time.sleep(1000)\n\n\nfull = 1",
-        "took more than 8 s",
-    ),
-    "endless-output": ("while True:\n    print('x' * 1000)", SPENT),
-    "fills-the-disk": (
-        "import glob, os\nimport psutil\n"
-        "place = os.path.dirname(psutil.Process().cmdline()[-3])\n"
-        "for n in range(99):\n    open(f'{place}/{n}', 'wb').write(bytes(2**27))\ntime.sleep(100)",
-        "files",
-    ),
-    "no-data": (
-        "def macs(*sizes):\n    return torch.zeros(5_000_000)\n\n\nfull = torch",
-        "at most 16,000,000 can.*full: a module came",
-    ),
-}
-WINS = {  # what must not win the points of macs
-    "builtins": "import builtins\nbuiltins.abs = lambda x: 0\n"
-    "builtins.isinstance = lambda *a: True\n"
-    "torch.allclose = torch.equal = lambda *a, **k: True\n"
-    "exercises.expect = exercises._same = lambda *a, **k: True\nexpect = exercises.expect\n"
-    "ip = get_ipython()\n"
-    "ip.input_transformers_post.append(lambda lines: [l for l in lines if 'expect' not in l])\n"
-    "macs = lambda *sizes: 0\nfull = 0",
-    "frames": "import gc, inspect\ndef macs(*sizes):\n"
-    "    for frame in [f.frame for f in inspect.stack()]:\n"
-    "        for name in ('expected', 'sizes', 'theirs'):\n"
-    "            if name in frame.f_locals and frame.f_code.co_name != 'macs':\n"
-    "                return frame.f_locals[name]\n"
-    "    return len([o for o in gc.get_objects() if 'numel' in repr(type(o))])\n\n\nfull = 0",
-    "objects": "class Equal(int):\n    __eq__ = lambda *a: True\n"
-    "    __sub__ = __rsub__ = lambda *a: 0\n"
-    "    __hash__ = int.__hash__\n\n\n"
-    "class Code:\n    def __reduce__(self):\n        import os\n"
-    "        return os.system, ('touch /tmp/owned-by-a-student',)\n\n\n"
-    "macs = lambda *sizes: Equal()\nfull = [Code()]",
-    "replies": "from grading import inside\n"
-    'wide = \'{"gave": {"tensor": "", "shape": [1000000000000], "dtype": "float32"}}\'\n'
-    "bad = {'macs': '[' * 10**6 + ']' * 10**6, 'fast': wide}\n"
-    "look = inside.look\n"
-    "inside.look = lambda names: inside.Text('{') if 'full' in names else look(names)\n"
-    "inside.call = lambda name, *rest: inside.Text(bad[name])\nfull = 0\nmacs = print",
-    "forges": "session = get_ipython().kernel.session\nsend = session.send\n"
-    "def forged(stream, kind, content=None, *rest, **more):\n"
-    "    if kind == 'execute_reply':\n        content = {'user_expressions': {'answer': 7}}\n"
-    "    return send(stream, kind, content, *rest, **more)\n"
-    "session.send = forged\nfull = 0\nmacs = print",
-}
-CHEATS = {  # content of fast-answer that must not be fast
-    "remembers": "from grading import inside\nbring, known = inside.bring, {}\n"
-    "def early(number, sealed):\n"
-    "    try:\n        content = inside.json.loads(inside.base64.b64decode(sealed))\n"
-    "        (values,) = inside.unpack(content)\n"
-    "        known[str(values)] = slow(values)\n    except Exception:\n        pass\n"
-    "    return bring(number, sealed)\n"
-    "inside.bring = early\n"
-    "def fast(values):\n    if str(values) not in known:\n"
-    "        known[str(values)] = slow(values)\n    return known[str(values)]",
-    "stops-the-clock": "wait = time.sleep\n"
-    "time.perf_counter = time.monotonic = time.time = lambda: 0.0\n"
-    "def fast(values):\n    wait(0.25)\n    return sum(values)",
-}
+HOSTILE = tomllib.loads(Path(__file__).with_name("hostile.toml").read_text())
 UNREADABLE = {  # name: a part of the reason
     "truncated": "not a whole notebook",
     "deep-json": "not a whole notebook",
@@ -122,12 +51,12 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
     everyone = Class(tmp_path_factory.mktemp("class"))
     everyone.hand_in("ada")
     everyone.hand_in("grace", macs=CELLS["macs-wrong-1"], why='why = "a"', say=TEXT)
-    for name, (content, _) in BREAKS.items():
-        everyone.hand_in(name, macs=content)
-    for name, content in WINS.items():
-        everyone.hand_in(name, macs=content)
-    for name, content in CHEATS.items():
-        everyone.hand_in(name, fast=content)
+    for name, broken in HOSTILE["breaks"].items():
+        everyone.hand_in(name, macs=broken["answer"])
+    for name, answer in HOSTILE["wins"].items():
+        everyone.hand_in(name, macs=answer)
+    for name, answer in HOSTILE["cheats"].items():
+        everyone.hand_in(name, fast=answer)
     hand_in_explorer(everyone, server.getsockname()[1])
     hand_in_altered(everyone)
     hand_in_copies(everyone)
@@ -147,30 +76,8 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
 def hand_in_explorer(everyone: Class, port: int) -> None:
     root = notebooks.ROOT
     places = [root, root / "helpers", everyone.folder, everyone.out, "/etc", "/usr", "/"]
-    everyone.hand_in(
-        "explores",
-        macs=f"""import os, socket
-reached = []
-for folder, inner, names in os.walk("/"):
-    inner[:] = [name for name in inner if name not in ("proc", "sys", "usr", "lib")]
-    secret = ("grades.csv", "shadow")
-    reached += [name for name in names if name.endswith(".ipynb") or name in secret]
-reached += [name for name in os.environ if "SECRET" in name]
-for folder in {[str(place) for place in places]}:
-    try:
-        open(folder + "/owned", "w")
-        reached.append(folder)
-    except OSError:
-        pass
-for address in [("127.0.0.1", {port}), ("1.1.1.1", 53)]:
-    try:
-        socket.create_connection(address, 2)
-        reached.append(address)
-    except OSError:
-        pass
-assert not reached, reached
-{CELLS["macs-answer"]}""",
-    )
+    given = f"PORT, PLACES = {port}, {[str(place) for place in places]}\n"
+    everyone.hand_in("explores", macs=given + HOSTILE["explores"] + CELLS["macs-answer"])
 
 
 def hand_in_altered(everyone: Class) -> None:
@@ -186,31 +93,21 @@ def hand_in_altered(everyone: Class) -> None:
     deleted = everyone.copy("deletes", why='why = "a"')
     deleted.cells = [cell for cell in reversed(deleted.cells) if "-check" not in cell.id]
     everyone.write("deletes", deleted)
-    added = everyone.copy(
-        "=1+1",
-        macs="await asyncio.sleep(0)\nmacs = product\nfull = torch.ones(n_in) * n_out\nfull",
-        say="It is.",
-    )
+    added = everyone.copy("=1+1", macs=HOSTILE["added"]["macs"], say="It is.")
     place = [cell.id for cell in added.cells].index("macs-answer")
-    source = "import asyncio, subprocess, sys\nawait asyncio.sleep(0)\nprint(1, file=sys.stderr)\n"
-    source += "two = subprocess.run([sys.executable, '-c', 'print(2)'])\ntwo\n"
-    source += "def product(*sizes):\n    return torch.tensor(sizes).prod().item()"
-    added.cells.insert(place, new_code_cell(source))
+    added.cells.insert(place, new_code_cell(HOSTILE["added"]["cell"]))
     added.cells.append(new_code_cell("1 / 0"))
     everyone.write("=1+1", added)
 
 
 def hand_in_copies(everyone: Class) -> None:
-    macs = "def macs(n, inputs, outputs):\n    total = 0\n    for row in range(n):\n"
-    macs += "        total += inputs * outputs\n    return int(total)\n\n\n"
-    macs += "full = torch.tensor([float(n_out)] * n_in)"
-    fast = "def fast(v):\n    t = 0\n    for x in v:\n        t += x\n    return t"
-    first = everyone.copy("copied-1", macs=macs, fast=fast)
+    first = everyone.copy("copied-1", **HOSTILE["copies"])
     (answer,) = (cell for cell in first.cells if cell.id == "why-answer")
     first.cells.append(new_code_cell('why = "c"', metadata=answer.metadata))
     everyone.write("copied-1", first, f"{LESSON}-Copy1.ipynb")
-    renamed = re.sub("total", "s", macs).replace("    s = 0", "    # by rows\n    s = 0")
-    everyone.hand_in("copied-2", macs=renamed, fast=re.sub(r"\bt\b", "u", fast))
+    copies = HOSTILE["copies"].items()
+    renamed = {task: "# by rows\n" + answer.replace("total", "s") for task, answer in copies}
+    everyone.hand_in("copied-2", **renamed)
 
 
 def hand_in_unreadable(everyone: Class) -> None:
@@ -241,8 +138,8 @@ def rows(graded: Class) -> dict[str, dict]:
 EXPECTED = {  # student: (points of macs, why and fast, a task, its reason)
     "ada": ([4, 3, 3], "fast", "^$"),
     "grace": ([1, 0, 3], "macs", r"^macs\(1\): expected [\d,]+, but [\d,]+ came$"),
-    **{name: ([0, 3, 3], "macs", why) for name, (_, why) in BREAKS.items()},
-    **{name: ([4, 3, 0], "fast", "at least 2 times as fast") for name in CHEATS},
+    **{name: ([0, 3, 3], "macs", broken["reason"]) for name, broken in HOSTILE["breaks"].items()},
+    **{name: ([4, 3, 0], "fast", "at least 2 times as fast") for name in HOSTILE["cheats"]},
     **{name: ([0, 0, 0], "macs", why) for name, why in UNREADABLE.items()},
     "explores": ([4, 3, 3], "macs", "^$"),
     "alters": ([0, 3, 3], "macs", "macs-check-1 was altered: the course's own ran"),
@@ -262,7 +159,7 @@ def test_what_breaks_or_cheats_costs_itself_and_says_why(name: str, rows: dict) 
 
 
 def test_nothing_is_won_or_reached(rows: dict, server: socket.socket) -> None:
-    for name in WINS:
+    for name in HOSTILE["wins"]:
         assert rows[name]["macs"]["points"] == "0.0"
         assert rows[name]["macs"]["reason"]
     assert rows["alters"]["why"]["of"] == "3.0"
