@@ -68,26 +68,16 @@ def rendered(text: str, evidence: str, *, confirmed: bool = True) -> dict[str, s
     return {"text/plain": f"{mark} {text}  ({evidence})", "text/html": line}
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, *, within: bool = False) -> str:
+    """A value with its mark if it was measured; ``within`` another one otherwise as in Python."""
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {_item(item)}' for key, item in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_item, value))}]"
-    if isinstance(value, tuple) and any(map(_is_float, value)):
-        return f"({', '.join(map(_item, value))})"
-    if isinstance(value, Integral) and not isinstance(value, bool):
+        items = [f"{key!r}: {_shown(item, within=True)}" for key, item in value.items()]
+        return f"{{{', '.join(items)}}}"
+    if isinstance(value, list | tuple):
+        items = ", ".join(_shown(item, within=True) for item in value)
+        return f"[{items}]" if isinstance(value, list) else f"({items})"
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return units.number(float(value)) if math.isfinite(value) else f"~{float(value)}"
+    if isinstance(value, Integral) and not isinstance(value, bool) and not within:
         return f"{int(value):,}"
-    return _item(value) if _is_float(value) else str(value)
-
-
-def _item(value: object) -> str:
-    """A value within another: only a measured one differs from Python's own form."""
-    if isinstance(value, dict | list | tuple):
-        return _shown(value)
-    if not _is_float(value):
-        return repr(value)
-    return units.number(float(value)) if math.isfinite(value) else f"~{float(value)}"
-
-
-def _is_float(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, Integral)
+    return repr(value) if within else str(value)

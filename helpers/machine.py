@@ -85,8 +85,6 @@ def lanes(dtype: torch.dtype = torch.float32) -> int | None:
     For float32: 16 with AVX-512, 8 with AVX2, 4 with ARM's NEON. Only float32 and float64, because
     smaller numbers have instructions of other shapes.
     """
-    if dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"dtype must be torch.float32 or torch.float64, but {dtype} came")
     known = torch.cpu.get_capabilities()
     widths = {"avx512_f": 64, "avx2": 32, "neon": 16}  # bytes, the widest first
     width = next((width for name, width in widths.items() if known.get(name)), None)
@@ -113,9 +111,8 @@ def peak(dtype: torch.dtype = torch.float32, threads: int = 1) -> float | None:
     Cores, one for each of the ``threads``, × lanes × FMA_UNITS × 2 operations per multiply-add ×
     clock.
     """
-    cores = _input.whole("threads", threads)
     width, frequency = lanes(dtype), clock()
-    return cores * width * FMA_UNITS * 2 * frequency if width and frequency else None
+    return threads * width * FMA_UNITS * 2 * frequency if width and frequency else None
 
 
 def ceilings(threads: int | None = None) -> Ceilings:
@@ -136,7 +133,6 @@ def ceilings(threads: int | None = None) -> Ceilings:
 
 def matrix_product_rate(size: int) -> float:
     """FLOP/s of a square float32 matrix product: ``size``³ multiply-adds, two operations each."""
-    _input.whole("size", size)
     generator = torch.Generator().manual_seed(0)
     a, b = torch.randn(2, size, size, generator=generator)
     out = torch.empty(size, size)

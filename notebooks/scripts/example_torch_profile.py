@@ -101,7 +101,7 @@ def bilinear() -> None:
         larger.sum().backward()
 
 
-def run(steps: int, warm_up: int, batch_size: int) -> list[float]:
+def run(batch_size: int, steps: int = 8, warm_up: int = 3) -> list[float]:
     """Train; return the time of every step after the warm-up, in seconds."""
     torch.manual_seed(0)
     model = workloads.SmallCNN().to(device)
@@ -122,32 +122,22 @@ def run(steps: int, warm_up: int, batch_size: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Train SmallCNN, with marks for a profiler.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    parser.add_argument("--steps", type=int, default=8, help="to measure")
-    parser.add_argument("--warm-up", type=int, default=3, help="steps before")
-    parser.add_argument("--batch-size", type=int, default=16, help="images")
-    parser.add_argument(
-        "--kineto", action="store_true", help="record with torch.profiler too"
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", help="write times and Kineto's marks there"
-    )
+    parser = argparse.ArgumentParser(description="Train SmallCNN, with marks.")
+    parser.add_argument("--batch-size", type=int, default=16, help="16 by default")
+    parser.add_argument("--kineto", action="store_true", help="torch.profiler too")
+    parser.add_argument("--json", metavar="FILE", help="write Kineto's marks there")
     options = parser.parse_args()
     torch.set_num_threads(1)  # steady times: lesson 01 says why
     cpu = [ProfilerActivity.CPU]
     recorder = profile(activities=cpu) if options.kineto else nullcontext()
     with recorder as kineto:
-        times = run(options.steps, options.warm_up, options.batch_size)
+        times = run(options.batch_size)
     print(f"{len(times)} steps, median {units.seconds(statistics.median(times))}")
     if options.json:
         events = kineto.events() if kineto else []
         marks = [event for event in events if event.is_user_annotation]
         spans = [[each.name, each.time_range.elapsed_us() / 1e6] for each in marks]
-        text = json.dumps({"steps": times, "kineto": spans})
-        Path(options.json).write_text(text + "\n")
+        Path(options.json).write_text(json.dumps({"kineto": spans}))
 
 
 if __name__ == "__main__":

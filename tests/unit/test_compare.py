@@ -51,9 +51,8 @@ def test_the_recorded_copies_do_not_differ_and_the_recorded_three_percent_are_fo
         name: [conclude(values[processes]).verdict.split()[-1] for processes in drawn]
         for name, values in logarithms.items()
     }
-    assert (
-        verdicts["copy"] == verdicts["itself"] == verdicts["renamed"] == ["found"] * 100
-    )  # "no difference … found"
+    for name in ("copy", "itself", "renamed"):
+        assert verdicts[name] == ["found"] * 100  # "no difference … found"
     for name, word in {"less": "faster", "more": "slower"}.items():
         assert verdicts[name].count(word) >= (50 if load else 90)
         assert set(verdicts[name]) <= {word, "found"}

@@ -84,11 +84,6 @@ class Batch:
         (META, X, "model and example must be on the CPU or on a CUDA GPU, but a tensor on meta"),
         (SPARSE, X, "must hold ordinary tensors, but one of kind sparse_coo came"),
         (LINE, INFERENCE, "must hold ordinary tensors, but one of kind inference came"),
-        (
-            LINE,
-            torch.nested.nested_tensor([X, X], layout=torch.jagged),
-            "must hold ordinary tensors, but one of kind n",
-        ),
         (LINE, [Batch(X)], "example must hold its tensors in tuples, lists and dicts, where the"),
     ],
 )

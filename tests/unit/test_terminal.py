@@ -23,10 +23,8 @@ def test_a_line_runs_in_its_folder_and_all_that_it_prints_comes_back(
     assert "NameError" in printed  # and it would be an error if python were not found
     assert terminal("python -c 'import sys; print(sys.executable)'", tmp_path) == "python\n"
     assert terminal(f"'{sys.executable}' -c 'print(1)' python", tmp_path) == "1\n"
-    which = "import shutil; print(shutil.which('python'))"
-    assert terminal(f'python -c "{which}"', tmp_path, PATH="/nowhere") == "python\n"
-    rest = "import os; print(os.environ['PATH'].split(os.pathsep)[1:])"
-    assert terminal(f'python -c "{rest}"', tmp_path, PATH="/nowhere") == "['/nowhere']\n"
+    path = "import os, shutil; print(shutil.which('python'), os.environ['PATH'].split(':')[1:])"
+    assert terminal(f'python -c "{path}"', tmp_path, PATH="/nowhere") == "python ['/nowhere']\n"
     quoted = "import shlex, sys; print(shlex.quote(sys.executable), sys.executable)"
     with monkeypatch.context() as patch:
         spaced = tmp_path / "a course" / "python"
@@ -100,9 +98,7 @@ def test_an_interrupt_ends_the_program_with_everything_that_it_started(tmp_path:
     def interrupt() -> None:
         while not (tmp_path / "0.pid").exists():
             time.sleep(0.01)
-        while (
-            not ended.is_set()
-        ):  # again, should Python lose it in the callback of a weak reference
+        while not ended.is_set():  # again: in the callback of a weak reference Python loses it
             os.kill(os.getpid(), signal.SIGINT)
             ended.wait(20)
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from helpers import workloads
 
@@ -48,11 +48,7 @@ GREY = torch.rand(1, 4, 4)
         (GREY, torch.rand(1, 1, 3, 3).double(), "kernel must be a .*, but torch.float64 came"),
         (GREY[0], torch.rand(1, 1, 3, 3), r"image must be \(C_in, H, W\), none .* \(4, 4\) came"),
         (GREY, torch.rand(1, 1, 3, 5), r"odd K, .* \(1, 1, 3, 5\) came"),
-        (
-            GREY,
-            torch.rand(1, 3, 3, 3),
-            r"kernel must be \(C_out, 1, K, K\) .* image has 1 channels",
-        ),
+        (GREY, torch.rand(1, 3, 3, 3), r"be \(C_out, 1, K, K\) .* image has 1 channels"),
     ],
 )
 def test_convolutions_refuse(image: Tensor, kernel: Tensor, message: str) -> None:
@@ -61,19 +57,6 @@ def test_convolutions_refuse(image: Tensor, kernel: Tensor, message: str) -> Non
             convolve(image, kernel)
 
 
-def test_what_is_no_number_of_pixels_or_images_is_refused() -> None:
-    with pytest.raises(ValueError, match="height must be a whole number of pixels, at least 1, bu"):
-        workloads.photograph(0, 64)
-    with pytest.raises(TypeError, match="count must be a whole number of images, but"):
-        workloads.synthetic_cifar(2.5)
-
-
-def test_small_cnn_is_what_it_says() -> None:
-    model = workloads.SmallCNN()
-    assert sum(parameter.numel() for parameter in model.parameters()) == 25_674
-    m, rounds = model, [(model.conv1, model.bn1), (model.conv2, model.bn2)]
-    layers = [layer for pair in rounds for layer in (*pair, nn.ReLU(), nn.MaxPool2d(2))]
-    images = torch.randn(4, 3, 32, 32)
-    assert torch.equal(model(images), nn.Sequential(*layers, nn.Flatten(), m.linear)(images))
+def test_small_cnn_refuses_other_images() -> None:
     with pytest.raises(ValueError, match=r"be \(N, 3, 32, 32\), but \(1, 3, 32, 31\) came"):
-        model(torch.zeros(1, 3, 32, 31))
+        workloads.SmallCNN()(torch.zeros(1, 3, 32, 31))

@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import recording
-from recording import CREATED, RANGE, strip
+from recording import CREATED, RANGE, RECORDINGS, strip
 
-TARGET = recording.RECORDINGS / "gpu"
+TARGET = RECORDINGS / "gpu"
 Event = dict[str, Any]
 ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
-def write(name: str, table: pd.DataFrame) -> None:
+def write(name: str, rows: pd.DataFrame | list, columns: list[str] | None = None) -> None:
     """Write a CSV, compressed if its name ends in .gz; equal rows give equal bytes."""
-    data = table.to_csv(index=False, lineterminator="\n").encode()
+    data = pd.DataFrame(rows, columns=columns).to_csv(index=False, lineterminator="\n").encode()
     (TARGET / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
 
 
@@ -74,7 +73,7 @@ def steps(source: Path) -> None:
         since = [round((time - marks[0]["ts"]) / 1000, 3) for time in times]
         rows.append([mark["name"].split("#")[1], *since, len(ends)])
     columns = ["step", "cpu_start_ms", "cpu_end_ms", "gpu_end_ms", "launches"]
-    write("v100_resnet50_steps.csv", pd.DataFrame(rows, columns=columns))
+    write("v100_resnet50_steps.csv", rows, columns)
 
 
 def memory(source: Path) -> None:
@@ -85,8 +84,7 @@ def memory(source: Path) -> None:
         for mark in marks
         for event in allocations(mark, trace)
     ]
-    columns = ["step", "time_ms", "change_bytes"]
-    write("v100_resnet50_memory.csv.gz", pd.DataFrame(rows, columns=columns))
+    write("v100_resnet50_memory.csv.gz", rows, ["step", "time_ms", "change_bytes"])
 
     trace, (_, mark, *_) = events(source / "hta_v100x2_mlp_ddp_2020_allreduce.json.gz")
     names = ("Total Allocated", "Total Reserved")
@@ -94,8 +92,7 @@ def memory(source: Path) -> None:
         [(event["ts"] - mark["ts"]) / 1000, *(event["args"][name] for name in names)]
         for event in allocations(mark, trace)
     ]
-    columns = ["time_ms", "allocated_bytes", "reserved_bytes"]
-    write("v100_mlp_memory.csv.gz", pd.DataFrame(rows, columns=columns))
+    write("v100_mlp_memory.csv.gz", rows, ["time_ms", "allocated_bytes", "reserved_bytes"])
 
 
 def counters(source: Path) -> None:
@@ -119,16 +116,15 @@ def networks(source: Path) -> None:
     for name in ("train_amp_nchw", "train_amp_nhwc", "infer_amp_eager", "infer_amp_dynamo"):
         kind, device = name[:5], "rtx3090" if name.startswith("train") else "rtx4090"
         rows = table(source / f"{device}_{name}.csv")
-        rows.columns = [column.removeprefix(f"{kind}_") for column in rows]
+        rows.columns = rows.columns.str.removeprefix(f"{kind}_")
         write(f"{device}_{name}.csv", rows[columns])
 
 
 def report(source: Path) -> None:
     """Lesson 11: the database of a T4."""
-    name = "t4_power_iteration"
-    about = json.loads((TARGET / f"{name}.json").read_text(encoding="utf-8"))["provenance"]
-    original = source / "t4_cupy_power_iteration_nsys.sqlite"
-    strip(original, TARGET / f"{name}.sqlite", about, (RANGE, CREATED))
+    target, original = TARGET / "t4_power_iteration.json", "t4_cupy_power_iteration_nsys.sqlite"
+    about = json.loads(target.read_text(encoding="utf-8"))["provenance"]
+    strip(source / original, target.with_suffix(".sqlite"), about, (RANGE, CREATED))
 
 
 TRACES = {
@@ -197,19 +193,17 @@ def collectives(source: Path) -> None:
 
 def segment_anything(source: Path) -> None:
     """Lesson 14: what each optimisation brought on an A100; calls there that wait for it."""
-    rows = table(source / "a100_sam_results.csv")
-    rows = rows[["technique", "sam_model_type", "batch_size", "img_s(avg)", "memory(MiB)", "mIoU"]]
+    columns = ["technique", "sam_model_type", "batch_size", "img_s(avg)", "memory(MiB)", "mIoU"]
+    rows = table(source / "a100_sam_results.csv")[columns]
     rows.columns = ["technique", "model", "batch", "images_per_s", "memory_mib", "miou"]
     write("a100_sam_ladder.csv", rows)
     trace, _ = events(source / "a100_sam_bf16_amg.json.gz")
-    rows = [
-        ["device" if event.get("cat") in ON_DEVICE else event["name"], event["ts"], event["dur"]]
-        for event in trace
-        if event.get("cat") in ON_DEVICE or event["name"] in ("aten::item", "aten::nonzero")
-    ]
-    waits = pd.DataFrame(rows, columns=["what", "start_us", "duration_us"])
-    waits["start_us"] -= trace[0]["ts"]
-    write("a100_sam_waits.csv.gz", waits)
+    waits = []
+    for event in trace:
+        what = "device" if event.get("cat") in ON_DEVICE else event["name"]
+        if what in ("device", "aten::item", "aten::nonzero"):
+            waits.append([what, event["ts"] - trace[0]["ts"], event["dur"]])
+    write("a100_sam_waits.csv.gz", waits, ["what", "start_us", "duration_us"])
 
 
 if __name__ == "__main__":
