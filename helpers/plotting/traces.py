@@ -9,17 +9,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
 from helpers import _input, units
-from helpers.plotting._canvas import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    RED,
-    Unit,
-    canvas,
-    finish,
-    tick_units,
-)
+from helpers.plotting import _canvas
+from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED
 
 # Nesting levels from the outside in: the bar, and the ink that can be read on it.
 _LEVELS = [(BLUE, "white"), (ORANGE, "black"), (GREEN, "black"), (RED, "black"), (GREY, "black")]
@@ -32,7 +23,7 @@ Stack = tuple[str, ...]
 
 
 def timeline(
-    tracks: Mapping[str, Sequence[Span]], *, title: str, unit: Unit = units.seconds
+    tracks: Mapping[str, Sequence[Span]], *, title: str, unit: _canvas.Unit = units.seconds
 ) -> None:
     """What ran when: a row for each track, first on top, time across, nested spans below.
 
@@ -50,7 +41,7 @@ def timeline(
     if not end > 0:
         raise ValueError("tracks must hold at least one span that lasts longer than 0 s")
     levels = [1 + max(depth for *_, depth in track) for track in spans.values()]
-    ax = canvas(height=1.0 + 0.3 * (sum(levels) + 0.6 * len(levels)))
+    ax = _canvas.canvas(height=1.0 + 0.3 * (sum(levels) + 0.6 * len(levels)))
     scale = ax.figure.get_figwidth() * 0.78 / end  # inches: what the track names leave for time
     top, middles, marks = 0.0, [], []
     for (key, track), rows in zip(spans.items(), levels, strict=True):
@@ -72,8 +63,8 @@ def timeline(
     ax.set_yticks(middles, list(spans))
     ax.tick_params(axis="y", length=0)
     ax.set(xlim=(0, end), ylim=(top - 0.5, -0.1), title=title, xlabel="time")
-    tick_units(ax, unit)
-    finish(ax, "Timeline", f"{len(spans)} tracks over {unit(end)}. {'; '.join(marks)}")
+    _canvas.tick_units(ax, unit)
+    _canvas.finish(ax, "Timeline", f"{len(spans)} tracks over {unit(end)}. {'; '.join(marks)}")
 
 
 def _draw_track(ax: Axes, track: list[Span], top: float, zero: float, scale: float) -> None:
@@ -97,7 +88,7 @@ def icicle(
     *,
     title: str,
     xlabel: str = "time",
-    unit: Unit = units.seconds,
+    unit: _canvas.Unit = units.seconds,
     rows: int = 10,
 ) -> None:
     """Who called whom: each box is as wide as its whole time, with those it called below it.
@@ -111,7 +102,7 @@ def icicle(
     own, whole = _stack_weights(stacks)
     end = sum(weight for stack, weight in whole.items() if len(stack) == 1)
     depth = min(rows, max(map(len, whole)))
-    ax = canvas(height=1.1 + 0.32 * depth)
+    ax = _canvas.canvas(height=1.1 + 0.32 * depth)
     inches = ax.figure.get_figwidth() * 0.94
     ends: dict[Stack, float] = {}  # how far the boxes drawn below each stack reach
     for stack, weight in whole.items():
@@ -128,8 +119,8 @@ def icicle(
     ax.set(xlim=(0, end), ylim=(depth, 0), title=title, xlabel=xlabel, ylabel="depth of call")
     ax.set_yticks(np.arange(depth) + 0.5, range(1, depth + 1))
     ax.tick_params(axis="y", length=0)
-    tick_units(ax, unit)
-    finish(ax, "Icicle chart", _icicle_marks(whole, depth, unit))
+    _canvas.tick_units(ax, unit)
+    _canvas.finish(ax, "Icicle chart", _icicle_marks(whole, depth, unit))
 
 
 def _stack_weights(stacks: Mapping[Stack, float]) -> tuple[dict, dict]:
@@ -146,7 +137,7 @@ def _stack_weights(stacks: Mapping[Stack, float]) -> tuple[dict, dict]:
     return own, whole
 
 
-def _icicle_marks(whole: Mapping[Stack, float], depth: int, unit: Unit) -> str:
+def _icicle_marks(whole: Mapping[Stack, float], depth: int, unit: _canvas.Unit) -> str:
     """The first two rows, which are the same everywhere, and the widest way down, which is not."""
     rows = [
         ", ".join(f"{stack[-1]} {unit(whole[stack])}" for stack in whole if len(stack) == row)
@@ -175,7 +166,7 @@ def line_heat_map(
     numbers, total = range(first, first + len(lines)), sum(times.values())
     if not total > 0:
         raise ValueError("times must hold at least one time above zero")
-    ax = canvas(height=0.75 + 0.19 * len(lines))
+    ax = _canvas.canvas(height=0.75 + 0.19 * len(lines))
     indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
     marks = []
     for row, (number, line) in enumerate(zip(numbers, lines, strict=True)):
@@ -196,7 +187,7 @@ def line_heat_map(
     ax.spines["bottom"].set_bounds(0, 1)
     ax.set_xlabel("share of the time", loc="left")
     timed = f"{len(lines)} lines, of which {len(times)} with a time"
-    finish(ax, "Line heat map", f"{timed}: {'; '.join(marks)}")
+    _canvas.finish(ax, "Line heat map", f"{timed}: {'; '.join(marks)}")
 
 
 def _write(

@@ -3,20 +3,9 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch import nn
 
 from helpers import models
-
-PUBLISHED = {  # parameters, and MACs of one 224 × 224 image
-    models.ResNet50: (25_557_032, 4_089_184_256),
-    models.ViT_B_16: (86_567_656, 17_563_828_224),
-}
-
-
-def on_meta(build: type[nn.Module], *shape: int) -> tuple[nn.Module, Tensor]:
-    with torch.device("meta"):
-        return build().eval(), torch.empty(shape)
 
 
 def with_random_numbers(module: nn.Module) -> nn.Module:
@@ -26,18 +15,6 @@ def with_random_numbers(module: nn.Module) -> nn.Module:
         if value.is_floating_point():
             value.uniform_(0.5, 1.5) if "var" in name else value.normal_(0, 0.1)
     return module
-
-
-@pytest.mark.parametrize("build", PUBLISHED)
-def test_as_large_and_as_much_work_as_published(build: type[nn.Module]) -> None:
-    model, images = on_meta(build, 3, 3, 224, 224)
-    parameters, macs = PUBLISHED[build]
-    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
-    with FlopCounterMode(display=False) as counter:
-        logits = model(images)
-    assert counter.get_total_flops() == 2 * 3 * macs
-    assert models.macs(model, images) == 3 * macs
-    assert tuple(logits.shape) == (3, 1000)
 
 
 def test_a_bottleneck_is_the_published_formula() -> None:
@@ -67,6 +44,7 @@ def test_wrong_images_are_refused() -> None:
         (models.ResNet50, "(N, 3, H, W)", (1, 1, 9, 9)),
         (models.ViT_B_16, "(N, 3, 224, 224)", (1, 3, 224, 32)),
     ):
-        model, images = on_meta(build, *shape)
+        with torch.device("meta"):
+            model, images = build(), torch.empty(shape)
         with pytest.raises(ValueError, match=re.escape(f"must be {expected}, but {shape} came")):
             model(images)

@@ -9,6 +9,7 @@ from matplotlib import rc_context
 from PIL import Image
 
 from helpers import plotting
+from helpers.plotting import _canvas
 
 TRACK = [(10.0, 0.008, "forward", 0), (10.001, 0.004, "conv2d", 1), (10.008, 0.012, "backward", 0)]
 STACKS = {
@@ -57,6 +58,14 @@ PICTURES = {  # the arguments of a picture, and its alt text
         f"line 12, images.zero_(): ~75.0 %; line 13, {90 * 'x'}: ~25.0 %.",
     ],
 }
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """What the plotting functions display."""
+    displayed: list[dict] = []
+    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
+    return displayed
 
 
 @pytest.mark.parametrize("name", PICTURES)

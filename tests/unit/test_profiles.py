@@ -9,8 +9,6 @@ from line_profiler import LineStats
 
 from helpers import profiles
 
-MIB = 2**20
-
 
 def test_cprofile_unfolded_divides_a_shared_callee() -> None:
     work, wait, top, half = (("m.py", n, name) for n, name in enumerate("awth", start=1))
@@ -42,16 +40,6 @@ def test_line_profiler_by_line(tmp_path: Path) -> None:
     timings = {("script.py", 1, "f"): [(2, 7, 500)], ("<gone>", 1, "g"): [(9, 1, 2)]}
     rows = profiles.line_rows(LineStats(timings, unit=1e-3), tmp_path)
     assert rows.to_numpy().tolist() == [["f", 2, 7, 0.5, "b = 2"], ["g", 9, 1, 0.002, ""]]
-
-
-def test_scalene_by_line_and_by_function(tmp_path: Path) -> None:
-    cpu = {"n_cpu_percent_python": 10.0, "n_cpu_percent_c": 2.0, "n_sys_percent": 0.5}
-    line = cpu | {"lineno": 3, "line": "  x = 1\n", "n_malloc_mb": 2.0, "n_peak_mb": 1.0}
-    files = {"/a/b.py": {"lines": [line], "functions": [cpu | {"line": "work"}]}}
-    (tmp_path / "p.json").write_text(json.dumps({"files": files}), encoding="utf-8")
-    assert profiles.times_by_function(tmp_path / "p.json") == {"work": 12.5}
-    table = profiles.scalene_lines(tmp_path / "p.json", "b.py")
-    assert table.loc[3].tolist() == ["x = 1", 0.125, 2 * MIB, MIB]
 
 
 def test_times_of_a_function_are_added_up_and_a_recursion_counts_once(tmp_path: Path) -> None:

@@ -159,14 +159,13 @@ def record_flags(folder: Path, about: dict[str, str]) -> dict:
 
 
 def ranges(database: Path | None) -> dict[str, int] | None:
-    """How often each NVTX range is in a report; None without ranges or report."""
+    """How often each NVTX range is in a report; None without a report."""
     if database is None:
         return None
     query = f"""SELECT coalesce(text, value) AS name, count(*) FROM NVTX_EVENTS
         LEFT JOIN StringIds ON id = textId WHERE eventType = {RANGE} GROUP BY name"""
     with sqlite3.connect(database) as db:
-        tables = db.execute("SELECT name FROM sqlite_master").fetchall()
-        return dict(db.execute(query)) if ("NVTX_EVENTS",) in tables else None
+        return dict(db.execute(query))
 
 
 def record_facts(folder: Path, about: dict[str, str]) -> dict:
