@@ -144,10 +144,7 @@ def _icicle_marks(whole: Mapping[Stack, float], depth: int, unit: _canvas.Unit) 
         for row in (1, 2)[:depth]
     ]
     path: Stack = ()
-    while len(path) < depth:
-        below = [stack for stack in whole if len(stack) == len(path) + 1 and stack[:-1] == path]
-        if not below:
-            break
+    while below := [stack for stack in whole if stack[:-1] == path and len(stack) <= depth]:
         path = max(below, key=whole.__getitem__)
     way = units.name(" > ".join(path).replace("[", "(").replace("]", ")"))
     listed = "; ".join(f"row {number}: {boxes}" for number, boxes in enumerate(rows, 1))

@@ -55,9 +55,6 @@ def test_a_line_is_legible_text_in_every_format() -> None:
     assert notebooks.sanitised(line["text/html"]) == notebooks.sanitised(
         line["text/html"].replace("~1.2 ms", "~310 µs")
     )
-    amber = checks.rendered("not confirmed", "ratio = ~1.2", confirmed=False)
-    assert 'class="claim claim-amber"' in amber["text/html"]
-    assert amber["text/plain"].startswith("△ not confirmed")
 
 
 def source(lesson: str, cell_id: str) -> str:
@@ -85,16 +82,8 @@ def test_an_interrupted_cell_does_not_change_the_number_of_threads(lesson: str) 
     assert again["all_threads"] == names["all_threads"]
 
 
-@pytest.mark.parametrize(
-    ("text", "holds", "measured", "message"),
-    [
-        ("it holds", [True], {"ratio": 1.0}, "holds must be True or False, but a list came"),
-        ("it holds", True, {}, "must show what it rests on"),
-        ("", True, {"ratio": 1.0}, "text must be a sentence"),
-    ],
-)
-def test_a_claim_needs_words_a_truth_value_and_evidence(
-    text: str, holds: object, measured: dict, message: str
-) -> None:
-    with pytest.raises(TypeError, match=message):
-        claim(text, holds, **measured)
+def test_a_claim_needs_a_truth_value_and_evidence() -> None:
+    with pytest.raises(TypeError, match="holds must be True or False, but a list came"):
+        claim("it holds", [True], ratio=1.0)
+    with pytest.raises(TypeError, match="must show what it rests on"):
+        claim("it holds", True)

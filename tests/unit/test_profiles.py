@@ -5,7 +5,6 @@ import pstats
 from pathlib import Path
 
 import pytest
-from line_profiler import LineStats
 
 from helpers import profiles
 
@@ -33,13 +32,6 @@ def test_cprofile_unfolded_divides_a_shared_callee() -> None:
     assert sum(cut.values()) == pytest.approx(sum(by_stack.values())) == pytest.approx(11.0)
     with pytest.raises(ValueError, match="root must name one function, but 'x' names 0"):
         profiles.call_stacks(stats, "x")
-
-
-def test_line_profiler_by_line(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text("a = 1\n  b = 2\n", "utf-8")
-    timings = {("script.py", 1, "f"): [(2, 7, 500)], ("<gone>", 1, "g"): [(9, 1, 2)]}
-    rows = profiles.line_rows(LineStats(timings, unit=1e-3), tmp_path)
-    assert rows.to_numpy().tolist() == [["f", 2, 7, 0.5, "b = 2"], ["g", 9, 1, 0.002, ""]]
 
 
 def test_times_of_a_function_are_added_up_and_a_recursion_counts_once(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from helpers import machine, terminal
 
 COMMAND = "python notebooks/scripts/compile_some.py"
-table = terminal.run(COMMAND, recording.ROOT, timeout=3600, PYTHONPATH=str(recording.ROOT)).stdout
+table = terminal.run(COMMAND, recording.ROOT, timeout=3600).stdout
 (recording.RECORDINGS / "compile_cpu.csv").write_text(table, encoding="utf-8")
 about = recording.provenance(
     __file__,
@@ -20,4 +20,4 @@ about = recording.provenance(
     torch=torch.__version__,
     vectors=torch.backends.cpu.get_cpu_capability(),
 )
-recording.save(recording.RECORDINGS / "compile_cpu.json", {"provenance": about})
+recording.save("compile_cpu", about)

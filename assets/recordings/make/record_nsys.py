@@ -252,5 +252,5 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as folder:
             about = recording.provenance(__file__, device, "nsys profile …", **versions)
             results = PARTS[name](Path(folder), about)
-        recording.save(RECORDINGS / f"nsys_{name}.json", {"provenance": about, **results})
+        recording.save(f"nsys_{name}", about, **results)
         print(f"recorded: {name}")

@@ -20,8 +20,7 @@ COMMAND = f"python notebooks/scripts/time_pairs.py --pairs {PAIRS}"
 
 lines, load = [], [os.getloadavg()[0]]
 for process in range(PROCESSES):
-    command = f"{COMMAND} --seed {process}"
-    done = terminal.run(command, recording.ROOT, timeout=3600, PYTHONPATH=str(recording.ROOT))
+    done = terminal.run(f"{COMMAND} --seed {process}", recording.ROOT, timeout=3600)
     header, *rows = done.stdout.splitlines()
     lines += [f"{process},{row}" for row in rows]
     load.append(os.getloadavg()[0])
@@ -34,4 +33,4 @@ about = recording.provenance(
     torch=torch.__version__,
     load=f"{min(load):.0f} to {max(load):.0f} programs at a time",
 )
-recording.save(recording.RECORDINGS / "timing_pairs.json", {"provenance": about})
+recording.save("timing_pairs", about)

@@ -79,18 +79,13 @@ def provenance(recorder: str, device: str, command: str, **more: str) -> dict[st
     }
 
 
-def save(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON for people to read."""
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8", newline="\n")
-    warn_of_personal_words(text, path.name)
+def save(name: str, about: dict[str, str], **results: Any) -> None:
+    """Write JSON for people to read, and print what may name this machine or its user.
 
-
-def warn_of_personal_words(text: str, name: str) -> None:
-    """Print what in a new recording may name this machine or its user.
-
-    Only the person who records can judge this: a login may be a word of the course.
+    Only the person who records can judge that: a login may be a word of the course.
     """
+    text = json.dumps({"provenance": about, **results}, indent=1, ensure_ascii=False)
+    (RECORDINGS / f"{name}.json").write_text(text + "\n", encoding="utf-8", newline="\n")
     host, home = socket.gethostname(), str(Path.home())
     words = {getpass.getuser(), host, host.split(".")[0], home, str(ROOT)}
     words |= {value for value in os.environ.values() if len(value) > 11}
