@@ -31,7 +31,6 @@ ON_SCREEN = {
     "statusbar-extension/plugin": {"visible": False},
 }
 SETTINGS = ".settings"
-NOTES = "<details><summary>Instructor notes</summary>"
 
 
 def main(arguments: list[str]) -> None:
@@ -138,11 +137,13 @@ def contents(teach: bool) -> Iterator[tuple[str, bytes]]:
 def readers_copy(lesson: NotebookNode, teach: bool) -> NotebookNode:
     """``lesson`` without outputs: a student's without notes, an instructor's with them open."""
     copy = notebooks.canonical(lesson)
-    copy.cells = [cell for cell in copy.cells if teach or not cell.source.startswith(NOTES)]
+    copy.cells = [
+        cell for cell in copy.cells if teach or not cell.source.startswith(notebooks.NOTES)
+    ]
     for cell in copy.cells:
         if cell.cell_type == "code":
             cell.execution_count, cell.outputs = None, []
-        elif cell.source.startswith(NOTES):
+        elif cell.source.startswith(notebooks.NOTES):
             cell.source = cell.source.replace("<details>", "<details open>", 1)
     return copy
 

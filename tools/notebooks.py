@@ -11,6 +11,8 @@ from nbval.plugin import coalesce_streams, get_sanitize_patterns
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
+# How the cells begin that only an instructor sees.
+NOTES = "<details><summary>Instructor notes</summary>"
 SANITIZE = ROOT / "tests" / "lessons" / "nbval_sanitize.cfg"
 
 # The same for a refresh and for a test, so that both see the same output:

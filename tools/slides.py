@@ -30,7 +30,6 @@ SLIDES = notebooks.ROOT / "slides"
 PAGE = Path(__file__).with_name("slides.html.j2")
 MOST_WORDS = 60  # of a question, and of a trap
 
-NOTES = "<details><summary>Instructor notes</summary>"
 FOLD = re.compile(r"<details[^>]*>\s*<summary>.*?</summary>|</details>")
 BLOCK = re.compile(r"(?:```.*?```|.+?)(?:\n\n+|\Z)", re.S)
 # A table, a picture, a formula, a listing.
@@ -161,7 +160,7 @@ def pieces(cells: list[NotebookNode]) -> Iterator[tuple[str, str | list[Notebook
                 yield "check", outputs
             else:
                 yield "code", [new_code_cell(cell.source, id=cell.id), *outputs]
-        elif cell.source.startswith(NOTES):
+        elif cell.source.startswith(notebooks.NOTES):
             yield "notes", f"**Instructor notes**{FOLD.sub('', cell.source)}"
         elif cell.source.startswith("## At home"):
             return

@@ -6,6 +6,7 @@ Each rule takes a notebook and its path, and yields one complaint for each place
 import ast
 import inspect
 import re
+import tomllib
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -13,13 +14,14 @@ from pathlib import Path
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from tools import lessons, notebooks
+from tools import notebooks
 
 LONGEST_CELL, WIDEST_LINE, TALLEST_OUTPUT = 25, 84, 32
 LONGEST_OF_A_TASK = 48  # what an exercise gives is a program, and a check asks for several things
 MOST_MINUTES, MOST_AT_HOME = 38, 15
 IGNORED, FOLDED = "nbval-ignore-output", "hide-input"
-LESSONS = {lesson.number: lesson.title for lesson in lessons.LESSONS}
+TABLE = tomllib.loads((notebooks.ROOT / "lessons.toml").read_text(encoding="utf-8"))["lesson"]
+TITLES = {row["number"]: row["title"] for row in TABLE}
 # Tags and comments that would take a cell out of the strict comparison without a trace.
 LOOPHOLES = re.compile(r"#\s*(PYTEST_VALIDATE_|NBVAL_)|nbval-(skip|raises)|raises-exception")
 
@@ -243,7 +245,7 @@ def lessons_are_named(notebook: NotebookNode, path: Path) -> Iterator[str]:
         words = " ".join(cell.source.replace("’", "'").split()).lower()
         for numbers in re.findall(r"\blessons? (\d\d(?:(?:, | and | or )\d\d)*)\b", words):
             for number in re.findall(r"\d\d", numbers):
-                if LESSONS.get(number, "no such lesson").lower() not in words:
+                if TITLES.get(number, "no such lesson").lower() not in words:
                     yield f"{cell.id}: lesson {number} without its name"
 
 
@@ -267,7 +269,7 @@ def prose_holds_no_measurement(notebook: NotebookNode, path: Path) -> Iterator[s
 def notes_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """What the instructor says is on no slide and does not trip up a student."""
     for cell in _markdown(notebook):
-        folded = cell.source.startswith("<details><summary>Instructor notes</summary>")
+        folded = cell.source.startswith(notebooks.NOTES)
         if _is_note(cell) != folded:
             yield f"{cell.id}: instructor notes are a <details> cell with slide type notes"
 
