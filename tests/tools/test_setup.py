@@ -25,8 +25,6 @@ def requirements(*names: str) -> list[Requirement]:
 
 PINNED = requirements("requirements.txt", "requirements-make.txt", "requirements-grade.txt")
 LOCKED = requirements("constraints.txt")
-
-
 SYSTEMS = ["linux Linux x86_64", "darwin Darwin arm64", "win32 Windows AMD64"]
 
 
@@ -59,68 +57,45 @@ def test_what_is_installed_is_what_is_locked() -> None:
         assert any(versions), f"{name} {installed[name]} is installed: run make lock"
 
 
-# --- install.py
-
-
-@pytest.fixture
-def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Linux without a GPU and without torch, in which no real pip is ever called.
-
-    What is called instead of Python notes the last word. Where PyTorch's CPU index is named, it
-    fails with what the file ``fails`` says.
-    """
-    if sys.platform == "win32":
-        pytest.skip("a script cannot replace Python on Windows")
-    python = tmp_path / "python"
-    python.write_text(f"""#!{sys.executable}
-import pathlib, sys
-folder = pathlib.Path(__file__).parent
-with (folder / "calls").open("a") as calls:
-    calls.write(sys.argv[-1] + "\\n")
-if "--index-url" in sys.argv and (folder / "fails").exists():
-    sys.exit((folder / "fails").read_text())
-""")
-    python.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(python))
-    monkeypatch.setattr(install, "wants_cpu_build", lambda system: True)
-    monkeypatch.setattr(install, "is_installed", lambda pin: False)
-    return tmp_path
-
-
 TORCH = next(f"torch{pin.specifier}" for pin in PINNED if pin.name == "torch")
-BOTH = [TORCH, install.EVERYTHING[-1]]
+LOCK = install.EVERYTHING[-1]
 NOT_FOUND = "ERROR: No matching distribution found for torch"
 FULL = f"Could not install packages due to an OSError: [Errno {errno.ENOSPC}] No space left"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a script cannot replace Python on Windows")
 @pytest.mark.parametrize(
-    ("fails", "end", "calls", "sentence"),
+    ("installed", "failure", "end", "calls", "sentence"),
     [
-        ("", 0, BOTH, f"{TORCH} is the CPU build.\n"),
-        (NOT_FOUND, 0, BOTH, "could not be fetched"),
-        (FULL, "The disk is full, so the course could not be installed", [TORCH], ""),
+        (True, "", "0", [LOCK], ""),
+        (False, "", "0", [TORCH, LOCK], f"{TORCH} is the CPU build.\n"),
+        (False, NOT_FOUND, "0", [TORCH, LOCK], "could not be fetched"),
+        (False, FULL, "The disk is full, so the course could not be installed", [TORCH], ""),
     ],
 )
 def test_the_cpu_build_comes_first_where_there_is_no_gpu(
-    pip: Path, capfd, fails: str, end: int | str, calls: list[str], sentence: str
+    installed, failure, end, calls, sentence, tmp_path: Path, monkeypatch, capfd
 ) -> None:
-    if fails:
-        (pip / "fails").write_text(fails)
+    """In place of Python a script notes its last word, and fails where the CPU index is named."""
+    python = tmp_path / "python"
+    python.write_text(f"""#!{sys.executable}
+import pathlib, sys
+with pathlib.Path(__file__).with_name("calls").open("a") as calls:
+    print(sys.argv[-1], file=calls)
+sys.exit("--index-url" in sys.argv and {failure!r} or None)
+""")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(install, "wants_cpu_build", lambda system: True)
+    monkeypatch.setattr(install, "is_installed", lambda pin: installed)
     with pytest.raises(SystemExit) as error:
         install.main()
-    assert str(error.value.code).startswith(str(end))
-    assert (pip / "calls").read_text().splitlines() == calls
+    assert str(error.value.code).startswith(end)
+    assert (tmp_path / "calls").read_text().splitlines() == calls
     output = capfd.readouterr()
     assert sentence in output.out
-    assert fails in output.err
-    assert ("could not be fetched" in output.out) == (fails == NOT_FOUND)
-
-
-def test_a_torch_that_is_there_stays(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(install, "is_installed", lambda pin: True)
-    with pytest.raises(SystemExit):
-        install.main()
-    assert (pip / "calls").read_text().splitlines() == BOTH[1:]
+    assert failure in output.err
+    assert ("could not be fetched" in output.out) == (failure == NOT_FOUND)
 
 
 def test_half_an_installation_does_not_count(tmp_path: Path) -> None:
