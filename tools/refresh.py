@@ -54,8 +54,7 @@ def refresh(path: Path) -> int:
         else:
             changed += 1
     text = notebooks.as_text(notebooks.canonical(fresh))
-    if text != path.read_text(encoding="utf-8"):
-        path.write_text(text, encoding="utf-8", newline="\n")
+    path.write_text(text, encoding="utf-8", newline="\n")
     return changed
 
 
@@ -93,28 +92,22 @@ def committed_sources(path: Path) -> dict[str, str]:
 
     Empty, too, without git or before the first commit: then every output is taken afresh.
     """
-    commit = _git("log", "-1", "--format=%H", "--", str(path), cwd=path.parent)
-    if not commit:
-        return {}
-    top = _git("rev-parse", "--show-toplevel", cwd=path.parent)
-    read = [f"{top}/{folder}" for folder in READ_BY_CELLS]
-    if _git("diff", "--name-only", commit, "--", *read, cwd=path.parent) != "":
-        return {}
-    name = path.relative_to(Path(top).resolve()).as_posix()
-    text = _git("show", f"{commit}:{name}", cwd=path.parent)
-    cells = nbformat.reads(text, as_version=4).cells if text else []
-    return {cell.id: cell.source for cell in cells}
-
-
-def _git(*arguments: str, cwd: Path) -> str | None:
-    """What git prints, or None when it is missing or fails."""
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=cwd, capture_output=True, text=True, encoding="utf-8"
-        )
-    except FileNotFoundError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+        top = Path(_git(path.parent, "rev-parse", "--show-toplevel"))
+        commit = _git(path.parent, "log", "-1", "--format=%H", "--", path.name)
+        read = [str(top / folder) for folder in READ_BY_CELLS]
+        _git(path.parent, "diff", "--quiet", commit, "--", *read)  # fails where they differ
+        text = _git(path.parent, "show", f"{commit}:./{path.name}")
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return {}
+    return {cell.id: cell.source for cell in nbformat.reads(text, as_version=4).cells}
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, encoding="utf-8"
+    )
+    return done.stdout.strip()
 
 
 if __name__ == "__main__":

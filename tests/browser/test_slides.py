@@ -24,25 +24,26 @@ HARM = {
 
 
 @pytest.fixture(scope="module")
-def deck(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
-    """``deck(name)`` opens a deck and gives the page; ``deck.outside``: what it asked others."""
+def opened(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    """``opened(lesson)`` is a page that shows its deck; it asks nothing of the network."""
     words = "reveal.js is missing: pip install -r requirements-make.txt -c constraints.txt"
     pytest.importorskip("sphinx_revealjs", reason=words)
     folder = tmp_path_factory.mktemp("slides")
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
 
-    def opened(lesson: Path):
+    def open_deck(lesson: Path):
         (deck,) = slides.build([lesson], folder)
         page.goto(deck.as_uri())
         page.wait_for_function("() => window.Reveal?.isReady()")
         page.add_script_tag(path=SCRIPT)
         return page
 
-    opened.outside = []
-    here = (folder.as_uri(), "data:", "blob:")
-    page.on("request", lambda it: it.url.startswith(here) or opened.outside.append(it.url))
-    yield opened
+    yield open_deck
     page.close()
+    here = (folder.as_uri(), "data:", "blob:")
+    assert [url for url in requests if not url.startswith(here)] == []
 
 
 def in_class(lesson: NotebookNode) -> dict:
@@ -59,16 +60,15 @@ def in_class(lesson: NotebookNode) -> dict:
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.name)
-def test_a_deck_is_for_a_class(deck, lesson: Path) -> None:
+def test_a_deck_is_for_a_class(opened, lesson: Path) -> None:
     expected = in_class(notebooks.read(lesson))
     assert expected["code"]
     assert expected["predictions"]
-    assert deck(lesson).evaluate("lesson => complaints(lesson)", expected) == []
-    assert deck.outside == []
+    assert opened(lesson).evaluate("lesson => complaints(lesson)", expected) == []
 
 
-def test_the_notes_hold_what_is_said(deck) -> None:
-    page = deck(LESSONS[1])
+def test_the_notes_hold_what_is_said(opened) -> None:
+    page = opened(LESSONS[1])
     notes = " ".join(page.locator("aside.notes").all_text_contents())
     for part in ("Instructor notes", "Plan for", "Read.", "Trap:"):
         assert part in notes
@@ -76,8 +76,8 @@ def test_the_notes_hold_what_is_said(deck) -> None:
 
 
 @pytest.mark.parametrize("complaint", HARM)
-def test_what_a_class_would_stumble_over_is_noticed(deck, complaint: str) -> None:
-    page = deck(LESSONS[1])
+def test_what_a_class_would_stumble_over_is_noticed(opened, complaint: str) -> None:
+    page = opened(LESSONS[1])
     page.evaluate(f"() => {{ const h1 = document.querySelector('.slides h1'); {HARM[complaint]} }}")
     expected = in_class(notebooks.read(LESSONS[1]))
     assert complaint in " ".join(page.evaluate("lesson => complaints(lesson)", expected))

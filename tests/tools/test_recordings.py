@@ -87,21 +87,13 @@ def test_it_says_where_it_comes_from(path: Path) -> None:
     assert re.fullmatch(r"20\d\d-\d\d-\d\d|", about.get("date", ""))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "opened /home/ada/run.py",
-        r"C:\Users\ada",
-        "MY_SECRET = hunter2",
-        "kthreadd",
-        "ada@example.org",
-        "10.1.2.3",
-        "lib/python3.11/site-packages/torch",
-    ],
-)
-def test_a_leak_is_noticed(text: str, tmp_path: Path) -> None:
-    (tmp_path / "trace.json.gz").write_bytes(gzip.compress(text.encode()))
-    assert list(leaks(content(tmp_path / "trace.json.gz")))
+LEAKING = ["opened /home/ada/run.py", r"C:\Users\ada", "MY_SECRET = hunter2", "kthreadd"]
+LEAKING += ["ada@example.org", "10.1.2.3", "lib/python3.11/site-packages/torch"]
+
+
+@pytest.mark.parametrize("text", LEAKING)
+def test_a_leak_is_noticed(text: str) -> None:
+    assert list(leaks(text))
 
 
 def test_whoever_runs_the_tests_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
