@@ -10,22 +10,30 @@ _DASHES = (0, (4, 3))  # for expected sizes: closer than those of a curve
 
 
 def roofline(
-    points: Mapping[str, tuple[float, float]], *, compute: float, bandwidth: float, title: str
+    points: Mapping[str, tuple[float, float]],
+    *,
+    compute: float | Mapping[str, float],
+    bandwidth: float | Mapping[str, float] | None = None,
+    title: str,
 ) -> None:
-    """How fast each workload ran, under the two ceilings of the computer.
+    """How fast each workload ran, under the limits of the computer.
 
     ``points`` maps a name to (intensity in FLOP/B, which is exact, and the rate it reached in
     FLOP/s). The roof is ``compute`` (FLOP/s) or intensity times ``bandwidth`` (B/s), whichever is
-    lower. Both axes are logarithmic. Williams et al., "Roofline", 2009.
+    lower; without a bandwidth it is flat. Each of the two may also map names to rates, such as
+    those of several dtypes or caches: the first one makes the roof, the others are thin lines.
+    The two sides of the ridge are shaded, and a line joins each point to the roof above it. Both
+    axes are logarithmic. Williams et al., "Roofline", 2009.
     """
     _input.filled("points", points, what="workload")
     for key, point in points.items():
         if len(point) != 2:
             raise ValueError(f"points[{key!r}] must be (intensity, rate), but {point!r} came")
         _input.each(_input.positive, f"points[{key!r}]", point, what="a rate or intensity")
-    _input.positive("compute", compute, what="a rate in FLOP/s")
-    _input.positive("bandwidth", bandwidth, what="a rate in B/s")
-    ridge = compute / bandwidth
+    flats = _rates("compute", compute, "peak", "FLOP")
+    slopes = _rates("bandwidth", bandwidth, "memory", "B") if bandwidth else {}
+    peak, memory = next(iter(flats.values())), next(iter(slopes.values()), math.inf)
+    ridge = peak / memory
     # A close neighbour on the right leaves no room there: such a name is written on the left.
     crowded = {
         key
@@ -33,50 +41,91 @@ def roofline(
         for other, height in points.values()
         if intensity < other < 2.5 * intensity and rate / 4 < height < 4 * rate
     }
-    room = {key: 8 if key in crowded else 3 for key in points}  # to the left, for the name
-    low = min(ridge / 3, *(intensity / room[key] for key, (intensity, _) in points.items()))
-    high = max(ridge, *(intensity for intensity, _ in points.values())) * 5
-    bottom = min(low * bandwidth, *(rate for _, rate in points.values())) / 3
-    slope = max(ridge / 3, 3 * low)  # where there is room for the slope's name on the left
+    room = {key: 40 if key in crowded else 3 for key in points}  # to the left, for the name
+    low = min(intensity / room[key] for key, (intensity, _) in points.items())
+    low = min(low, ridge / 3) if slopes else low
+    high = max(ridge, *(intensity for intensity, _ in points.values())) * 12
+    bottom = min(rate for _, rate in points.values()) / 3
+    bottom = min(bottom, low * memory / 3)
 
     ax = canvas(height=4.0)
-    above = {"textcoords": "offset points", "color": RED, "ha": "right", "va": "bottom"}
-    flat_name, slope_name = units.rate(compute, "FLOP"), units.rate(bandwidth, "B")
-    ax.plot([low, ridge, high], [low * bandwidth, compute, compute], color=RED, linewidth=2)
-    ax.plot([ridge] * 2, [bottom, compute], color=GREY, linestyle="--", linewidth=1.2, zorder=0)
-    ax.annotate(f"arithmetic: {flat_name}", (high, compute), (-4, 16), **above)
-    ax.annotate(f"memory: {slope_name}", (slope, slope * bandwidth), (-10, 6), **above)
-    marks = [
-        f"a roof that rises with {slope_name} and is flat at {flat_name} "
-        f"from {units.number(ridge)} FLOP/B on"
-    ]
+    for index, (key, rate) in enumerate(flats.items()):
+        style = {"color": RED, "linewidth": 1 if index else 2, "linestyle": "--" if index else "-"}
+        ax.plot([rate / memory if slopes else low, high], [rate] * 2, **style)
+        words = f"{key}: {units.rate(rate, 'FLOP')}"
+        ax.annotate(words, (high, rate), (-4, 3), textcoords="offset points", color=RED, ha="right")
+    top = max(flats.values())
+    for index, (key, rate) in enumerate(slopes.items()):
+        style = {"color": RED, "linewidth": 1 if index else 2, "linestyle": "--" if index else "-"}
+        ax.plot([low, top / rate], [low * rate, top], **style)
+        words = f"{key}: {units.rate(rate, 'B')}"
+        # Several names have to keep apart: the first is on the right of its line, the others left.
+        right = len(slopes) > 1 and not index
+        start = ridge / 4 if right else max(top / rate / 3, 3 * low)
+        place = {"ha": "left", "va": "top"} if right else {"ha": "right", "va": "bottom"}
+        shift = (8, -4) if right else (-10, 6)
+        place |= {"textcoords": "offset points", "color": RED}
+        ax.annotate(words, (start, start * rate), shift, **place)
+    marks = [_roof_words(flats, slopes, ridge)]
+    if slopes:
+        ax.axvspan(low, ridge, color=BLUE, alpha=0.07, linewidth=0)
+        ax.axvspan(ridge, high, color=GREEN, alpha=0.07, linewidth=0)
+        ax.plot([ridge] * 2, [bottom, peak], color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+        for words, side, shift in (("memory-bound", "right", -5), ("compute-bound", "left", 5)):
+            place = {"textcoords": "offset points", "ha": side, "va": "bottom", "color": GREY}
+            ax.annotate(words, (ridge, bottom), (shift, 4), **place)
+        words = f"ridge: {units.number(ridge)} FLOP/B"
+        place = {"textcoords": "offset points", "ha": "left", "va": "bottom", "color": GREY}
+        ax.annotate(words, (ridge, bottom), (5, 20), **place)
     for key, (intensity, rate) in points.items():
-        share = rate / min(compute, intensity * bandwidth)
+        roof = min(peak, intensity * memory)
+        share = units.percent(rate / roof)
+        ax.plot([intensity] * 2, [rate, roof], color=GREY, linewidth=1, zorder=1)
         ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
         # The name is level with its point, but keeps clear of a roof that is near.
-        height = "top" if share > 0.5 else "center"
+        height = "top" if rate > 0.5 * roof else "center"
         if key in crowded and intensity < ridge:
             height = "bottom"
         ax.annotate(
-            key,
+            f"{key}, {share.lstrip('~')}" if slopes else key,
             (intensity, rate),
             (-8 if key in crowded else 8, 0 if height == "center" else -3),
             textcoords="offset points",
             ha="right" if key in crowded else "left",
             va=height,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # over the dashes
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.7},
         )
         marks.append(
             f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, "
-            f"{units.percent(share)} of the roof above it"
+            f"{share} of the roof above it"
         )
-    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, compute * 3), title=title)
+    ax.set(xscale="log", yscale="log", xlim=(low, high), title=title)
+    ax.set_ylim(bottom, top * 3)
     ax.set(xlabel="arithmetic intensity in FLOP/B (log scale)", ylabel="rate (log scale)")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter(lambda value, _: units.rate(value, "FLOP").lstrip("~"))
     ax.yaxis.set_minor_formatter("")
     finish(ax, "Roofline", "; ".join(marks))
+
+
+def _rates(argument: str, rates: float | Mapping[str, float], name: str, unit: str) -> dict:
+    """``rates`` as a mapping, in which a single one has the ``name``."""
+    named = rates if isinstance(rates, Mapping) else {name: rates}
+    values = _input.each(_input.positive, argument, named, what=f"a rate in {unit}/s")
+    return dict(zip(named, values, strict=True))
+
+
+def _roof_words(flats: Mapping[str, float], slopes: Mapping[str, float], ridge: float) -> str:
+    flat, *lower = (units.rate(rate, "FLOP") for rate in flats.values())
+    if not slopes:
+        return f"a roof that is flat at {flat}"
+    slope, *steeper = (units.rate(rate, "B") for rate in slopes.values())
+    words = (
+        f"a roof that rises with {slope} and is flat at {flat} from {units.number(ridge)} FLOP/B on"
+    )
+    others = zip([*flats][1:] + [*slopes][1:], lower + steeper, strict=True)
+    return "; ".join([words, *(f"a thin line, {key}, of {rate}" for key, rate in others)])
 
 
 def memory(
