@@ -60,7 +60,8 @@ def compare(
     ratio of minima, which hold little of the noise of other programs; the median of these is the
     block's ratio. ``varies=True`` takes the ratio of medians instead: for work that itself varies.
     The mean of five blocks has an interval by Student's t, on logarithms. New is slower or faster
-    if that interval is farther from 1 than each version against itself is, and than 1 %.
+    if that interval is farther from 1 than that of the A/A tests, the mean of both versions against
+    themselves, and farther than 1 %.
 
     How it errs (``tools/compare_rates.py``, on two cores, quiet and beside a busy loop): of 78
     comparisons of identical copies none was called different; 3 % was found in 60 of 60, 10 % in
@@ -71,7 +72,8 @@ def compare(
     first that their results are equal, and synchronise a GPU inside both. First calls are not
     counted; garbage collection stays on; processes use as many torch threads as this one.
     ``seconds`` are for measuring, in all; to start a process with torch takes about one more.
-    Raises ValueError if ``seconds`` are too few or processes fail, and what old and new raise here.
+    Raises ValueError if ``seconds`` are too few or processes fail, TimeoutExpired if a process
+    hangs, and what old and new raise here.
     """
     _input.positive("seconds", seconds)
     named = all(isinstance(work, str) and ":" in work for work in (old, new))

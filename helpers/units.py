@@ -1,10 +1,10 @@
 """Printing what was measured.
 
-Every measured value is printed behind a tilde: ``~1.84 ms``. The mark tells the reader that theirs
-will differ, and tells the tests to compare all but the number and its SI prefix. Exact values
-(counts, shapes, sizes) are printed with plain f-strings and carry no mark. Units are decimal:
-1 kB is 1,000 bytes. A value that is no number is refused with a ``TypeError``; one that is not
-finite, or is negative where it cannot be, with a ``ValueError``.
+Every value that is measured when a cell runs is printed after a tilde: ``~1.84 ms``. The mark
+tells the reader that theirs will differ, and tells the tests to compare all but the number and its
+SI prefix. Exact values (counts, shapes, sizes) are printed with plain f-strings, without a mark.
+Units are decimal: 1 kB is 1,000 bytes. A value that is no number is refused with a ``TypeError``;
+one that is not finite, or is negative where it cannot be, with a ``ValueError``.
 """
 
 import math
@@ -42,9 +42,9 @@ def ratio(value: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A share given as a fraction, 0.47 as ``~47 %``."""
+    """A share given as a fraction, 0.47 as ``~47.0 %``; below 0.001 % it is shown as 0."""
     checked = _input.not_negative("fraction", fraction, what="a fraction")
-    return f"~{_three_digits(100 * checked)} %"
+    return f"~{_three_digits(100 * checked if checked >= 1e-5 else 0)} %"
 
 
 def number(value: float) -> str:

@@ -137,8 +137,8 @@ def synthetic_cifar(count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     """``count`` images (count, 3, 32, 32) float32 and their labels (count,) int64, in 10 classes.
 
     The shape of CIFAR-10 without the download. Each class has a smooth pattern, the same for every
-    ``seed``; an image is its class's pattern, shifted by up to three pixels, under noise of twice
-    its strength. Use two seeds for a training and a test set.
+    ``seed``; an image is its class's pattern, shifted by up to three pixels, under noise of about
+    twice its strength. Use two seeds for a training and a test set.
     """
     _input.whole("count", count, what="a whole number of images")
     patterns = torch.randn(10, 3, 4, 4, generator=torch.Generator().manual_seed(2102208))
