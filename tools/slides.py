@@ -175,17 +175,12 @@ def of_text(block: str, is_recap: bool) -> Iterator[tuple[str, str | list[Notebo
     is_short_list = block.startswith("1. ") and len(block.split()) <= MOST_WORDS
     if block.startswith("## "):
         yield "section", block.removeprefix("## ")
-    elif "**Predict.**" in block:
-        lead, _, text = block.partition("**Predict.**")
-        before, shown = question(text.strip())
-        yield "spoken", lead
+    elif mark := re.search(r"\*\*(Predict\.\*\*|Trap:)", block):
+        text = block[mark.end() :].strip()
+        shown, spoken = trap(text) if mark[1] == "Trap:" else question(text)
+        yield "spoken", block[: mark.start()]
         yield "shown", [new_markdown_cell(shown)]
-        yield "spoken", before
-    elif "**Trap" in block:
-        lead, mark, text = block.partition("**Trap:")
-        yield "spoken", lead
-        yield "shown", [new_markdown_cell(trap(text))]
-        yield "spoken", mark + text
+        yield "spoken", spoken
     elif UNSPEAKABLE.match(block) or is_list or is_short_list:
         yield "shown", [new_markdown_cell(block)]
     else:
@@ -193,7 +188,7 @@ def of_text(block: str, is_recap: bool) -> Iterator[tuple[str, str | list[Notebo
 
 
 def question(text: str) -> tuple[str, str]:
-    """What is said before a prediction, and what is shown of it, an option a line."""
+    """What is shown of a prediction, an option a line, and what is said of it before."""
     lead, *options = OPTION.split(text)
     sentences, spoken = SENTENCE.split(lead), []
     while len(sentences) > 1 and len(" ".join([*sentences, *options]).split()) > MOST_WORDS:
@@ -203,15 +198,16 @@ def question(text: str) -> tuple[str, str]:
         is_last = following[1] in "a1"
         words, *after = SENTENCE.split(option[4:], 1) if is_last else [option[4:]]
         shown += [f'<b class="option">{option[1]}</b> {words}', *after]
-    return " ".join(spoken), "\n\n".join(shown)
+    return "\n\n".join(shown), " ".join(spoken)
 
 
-def trap(text: str) -> str:
-    """The first sentence of a trap as a title, and the others as far as a slide has room."""
-    name, *sentences = SENTENCE.split(text.replace("**", "", 1).strip())
+def trap(text: str) -> tuple[str, str]:
+    """What is shown of a trap, as far as a slide has room, and what is said: all of it."""
+    name, *sentences = SENTENCE.split(text.replace("**", "", 1))
     while len(" ".join([name, *sentences]).split()) > MOST_WORDS:
         sentences.pop()
-    return f'<p class="trap">Trap</p>\n\n### {capital(name).rstrip(".")}\n\n{" ".join(sentences)}'
+    title = capital(name).rstrip(".")
+    return f'<p class="trap">Trap</p>\n\n### {title}\n\n{" ".join(sentences)}', f"**Trap: {text}"
 
 
 def as_mathml(found: re.Match) -> str:

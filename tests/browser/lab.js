@@ -87,7 +87,3 @@ const complaints = (path) => {
   }
   return found;
 };
-
-// Puts HTML in front of a notebook's first text.
-const spoil = (path, html) =>
-  notebookOf(path).content.widgets[0].inputArea.node.insertAdjacentHTML("afterbegin", html);

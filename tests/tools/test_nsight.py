@@ -1,12 +1,10 @@
 """Lesson 11 and the jobs against the real tools: nsys and Slurm where they are installed."""
 
-import contextlib
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,60 +85,40 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder for the jobs of a real Slurm with one node."""
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
-    if not all(map(shutil.which, ("slurmctld", "slurmd", "munged", "sbatch"))) or os.geteuid():
+    if not all(map(shutil.which, ("slurmctld", "slurmd", "sbatch"))) or os.geteuid():
         pytest.skip("Slurm is not installed here, or this is not root, who alone can start jobs")
-    # Under /tmp and short, because the path of munge's socket has a limit of its own.
-    with (
-        tempfile.TemporaryDirectory(prefix="slurm", dir="/tmp") as name,
-        contextlib.ExitStack() as daemons,
-    ):
-        folder = Path(name)
-        monkeypatch.setenv("SLURM_CONF", f"{folder}/slurm.conf")
-        for command in slurm_daemons(folder):
-            daemons.enter_context(terminal.started(command, folder))
-            time.sleep(0.5)
-        deadline = time.monotonic() + 30
-        while "idle" not in (state := terminal.terminal("sinfo -h -o %T", folder)):
-            assert time.monotonic() < deadline, f"the node is {state!r}, not idle"
-            time.sleep(0.3)
-        (folder / "jobs").mkdir()
-        yield folder / "jobs"
-
-
-def slurm_daemons(folder: Path) -> list[str]:
-    """The commands of munged, slurmctld and slurmd, each with its files below ``folder``."""
-    munge, host = folder / "munge", socket.gethostname().split(".")[0]
-    for name in ("state", "spool", "munge"):
-        (folder / name).mkdir()
-    (munge / "key").write_bytes(os.urandom(128))
-    (munge / "key").chmod(0o400)
-    folder.chmod(0o755)
+    host, folder = socket.gethostname().split(".")[0], tmp_path / "slurm"
+    folder.mkdir()
     (folder / "slurm.conf").write_text(f"""ClusterName=course
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={munge}/socket
+AuthType=auth/none
+CredType=cred/none
 ProctrackType=proctrack/linuxproc
 ReturnToService=2
 SlurmctldPort={free_port()}
 SlurmdPort={free_port()}
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.pid
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+StateSaveLocation={folder}
+SlurmdSpoolDir={folder}
 SelectType=select/cons_res
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 NodeName={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
 """)
-    munged = f"munged --foreground --force --key-file={munge}/key --socket={munge}/socket"
-    munged += f" --pid-file={munge}/pid --log-file={munge}/log --seed-file={munge}/seed"
-    return [munged, "slurmctld -D -c", "slurmd -D"]
+    monkeypatch.setenv("SLURM_CONF", f"{folder}/slurm.conf")
+    with terminal.started("slurmctld -D -c", folder), terminal.started("slurmd -D", folder):
+        deadline = time.monotonic() + 30
+        while "idle" not in (state := terminal.terminal("sinfo -h -o %T", folder)):
+            assert time.monotonic() < deadline, f"the node is {state!r}, not idle"
+            time.sleep(0.3)
+        yield tmp_path
 
 
 @pytest.mark.everything

@@ -1,12 +1,10 @@
-"""What is installed is what the lock says, and an installation that fails says why."""
+"""The lock agrees with the requirements, and an installation that fails says why."""
 
 import errno
-import importlib.metadata
 import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -40,21 +38,6 @@ def test_the_lock_agrees_with_the_requirements(python: str) -> None:
             return {(canonicalize_name(it.name), str(it.specifier)) for it in here}
 
         assert versions(PINNED) <= versions(LOCKED), "run make lock"
-
-
-def test_what_is_installed_is_what_is_locked() -> None:
-    # Not of sys.path: setuptools, once some test has imported it, puts its own old copies there.
-    places = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    distributions = importlib.metadata.distributions(path=sorted(places))
-    installed = {canonicalize_name(it.name): it.version for it in distributions}
-    lock: dict[str, list[Requirement]] = {}
-    for line in LOCKED:
-        if line.marker is None or line.marker.evaluate():
-            lock.setdefault(canonicalize_name(line.name), []).append(line)
-    assert len(lock.keys() & installed.keys()) > 100
-    for name in lock.keys() & installed.keys():
-        versions = [it.specifier.contains(installed[name]) for it in lock[name]]
-        assert any(versions), f"{name} {installed[name]} is installed: run make lock"
 
 
 TORCH = next(f"torch{pin.specifier}" for pin in PINNED if pin.name == "torch")
