@@ -117,7 +117,7 @@ def test_make_installs_once_in_a_folder_with_any_name(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, folder)
 
     def make_lab() -> str:
-        words = ["make", "--dry-run", "lab"]
+        words = ["make", "--no-print-directory", "--dry-run", "lab"]  # also within a make
         done = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True)
         return done.stdout
 

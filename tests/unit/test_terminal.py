@@ -102,10 +102,12 @@ def test_an_interrupt_ends_the_program_with_everything_that_it_started(tmp_path:
             os.kill(os.getpid(), signal.SIGINT)
             ended.wait(20)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         terminal("python start.py 1 orphans", tmp_path)
     ended.set()
+    signal.signal(signal.SIGINT, before)
     assert not any(is_running(int(path.read_text())) for path in tmp_path.glob("*.pid"))
 
 
