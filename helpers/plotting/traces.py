@@ -15,8 +15,8 @@ from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED
 # Nesting levels from the outside in: the bar, and the ink that can be read on it.
 _LEVELS = [(BLUE, "white"), (ORANGE, "black"), (GREEN, "black"), (RED, "black"), (GREY, "black")]
 
-# The code of a line heat map: where it begins, in lengths of a full bar, its width, and what fits.
-_CODE_LEFT, _CODE_WIDTH, _CODE_LETTERS = 1.45, 5.2, 84
+# A line heat map, in inches: a full bar, a bar with its number, the code, and how many letters fit.
+_BAR, _PANEL, _CODE_WIDTH, _LETTERS_PER_INCH = 0.78, 1.3, 6.6, 15.6
 
 Span = tuple[float, float, str, int]
 Stack = tuple[str, ...]
@@ -152,39 +152,57 @@ def _icicle_marks(whole: Mapping[Stack, float], depth: int, unit: _canvas.Unit) 
 
 
 def line_heat_map(
-    lines: Sequence[str], times: Mapping[int, float], *, title: str, first: int = 1
+    lines: Sequence[str], times: Mapping[str, Mapping[str, float]], *, title: str
 ) -> None:
-    """The source ``lines`` of a function, each on a ground the darker the more time it took.
+    """One or more profiles of the source ``lines``, next to each other: the share of each line.
 
-    ``lines`` are numbered from ``first``; ``times`` maps line numbers to seconds, zero or more. A
-    bar next to each line is its share of the sum. Lines without a time, such as comments, stay
-    plain. Long lines are cut on the picture and whole in the text, which lists the timed ones.
+    ``times`` maps the name of each profile, such as ``before``, to the seconds of its lines, zero
+    or more, by their source without indentation. Each line has a bar per profile, which is its
+    share of that profile's sum, on a ground the darker the larger it is. A line that a profile does
+    not have, such as a comment or a line of another version, stays plain there. Long lines are cut
+    on the picture and whole in the text, which lists the timed ones. Raises ValueError if a profile
+    has no time above zero, or times a line that is not in ``lines`` exactly once.
     """
-    numbers, total = range(first, first + len(lines)), sum(times.values())
-    if not total > 0:
-        raise ValueError("times must hold at least one time above zero")
-    ax = _canvas.canvas(height=0.75 + 0.19 * len(lines))
+    stripped = [line.strip() for line in lines]
+    for name, seconds in times.items():
+        if not sum(seconds.values()) > 0:
+            raise ValueError(f"times[{name!r}] must hold at least one time above zero")
+        for line in seconds:
+            if stripped.count(line) != 1:
+                found = stripped.count(line)
+                raise ValueError(f"lines must hold {line!r} of {name!r} once, but hold it {found}×")
+    ax = _canvas.canvas(height=0.95 + 0.19 * len(lines))
     indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
-    marks = []
-    for row, (number, line) in enumerate(zip(numbers, lines, strict=True)):
+    code_left = _PANEL * len(times)
+    letters = int((_CODE_WIDTH - code_left) * _LETTERS_PER_INCH)
+    for row, line in enumerate(lines):
         code = line[indent:].rstrip()
-        if number in times:
-            share = times[number] / total
-            colour = 1 - (1 - np.array(to_rgb(ORANGE))) * share
-            ax.barh(row, _CODE_WIDTH, left=_CODE_LEFT, height=1, color=colour)
-            ax.barh(row, share, height=0.7, color=BLUE)
-            ax.text(_CODE_LEFT - 0.04, row, f"{share:.1%}", ha="right", va="center", size=7)
-            marks.append(f"line {number}, {code.strip()}: {units.percent(share)}")
-        fitting = code if len(code) <= _CODE_LETTERS else f"{code[: _CODE_LETTERS - 1]}…"
-        ax.text(_CODE_LEFT + 0.04, row, fitting, va="center", family="monospace", size=7.5)
-    ax.set(xlim=(0, _CODE_LEFT + _CODE_WIDTH), ylim=(len(lines) - 0.5, -0.5), title=title)
-    ax.set_yticks(range(len(lines)), numbers)
-    ax.tick_params(axis="y", length=0, labelsize=7.5)
-    ax.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"], size=7.5)
-    ax.spines["bottom"].set_bounds(0, 1)
+        fitting = code if len(code) <= letters else f"{code[: letters - 1]}…"
+        ax.text(code_left, row, fitting, va="center", family="monospace", size=7.5)
+    marks = []
+    for panel, (name, seconds) in enumerate(times.items()):
+        shares = {line: value / sum(seconds.values()) for line, value in seconds.items()}
+        for line, share in shares.items():
+            _draw_share(ax, _PANEL * panel, stripped.index(line), share)
+        ax.text(_PANEL * panel, -0.8, name, va="bottom", weight="bold", size=8)
+        listed = [f"{line}: {units.percent(shares[line])}" for line in stripped if line in shares]
+        marks.append(f"{name}, {len(shares)} with a time: {'; '.join(listed)}")
+    ax.set(xlim=(0, _CODE_WIDTH), ylim=(len(lines) - 0.5, -1.9), title=title, yticks=[])
+    ticks = [_PANEL * panel + end for panel in range(len(times)) for end in (0, _BAR)]
+    ax.set_xticks(ticks, ["0", "100 %"] * len(times), size=7.5)
+    ax.spines[["left", "bottom"]].set_visible(False)
     ax.set_xlabel("share of the time", loc="left")
-    timed = f"{len(lines)} lines, of which {len(times)} with a time"
-    _canvas.finish(ax, "Line heat map", f"{timed}: {'; '.join(marks)}")
+    _canvas.finish(ax, "Line heat map", f"{len(lines)} lines. {'. '.join(marks)}")
+
+
+def _draw_share(ax: Axes, left: float, row: int, share: float) -> None:
+    """One bar of a line heat map, from ``left`` on, its ground and its number."""
+    colour = 1 - (1 - np.array(to_rgb(ORANGE))) * (0.08 + 0.92 * share)
+    ax.barh(row, _PANEL - 0.06, left=left, height=0.92, align="center", color=colour)
+    ax.barh(row, _BAR * share, left=left, height=0.55, color=BLUE)
+    ax.text(
+        left + _PANEL - 0.1, row, f"{share:.1%}".replace("%", " %"), ha="right", va="center", size=7
+    )
 
 
 def _write(

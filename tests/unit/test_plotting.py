@@ -53,9 +53,10 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "~[step > back(0)], its last box ~60.0 ms.",
     ],
     "line_heat_map": [
-        ([LINES, {12: 0.003, 13: 0.001}], {"first": 10}),
-        "Line heat map. Title: T. x axis: share of the time. 4 lines, of which 2 with a time: "
-        f"line 12, images.zero_(): ~75.0 %; line 13, {90 * 'x'}: ~25.0 %.",
+        ([LINES, {"old": {"images.zero_()": 0.003, 90 * "x": 0.001}, "new": {90 * "x": 0.1}}], {}),
+        "Line heat map. Title: T. x axis: share of the time. 4 lines. "
+        f"old, 2 with a time: images.zero_(): ~75.0 %; {90 * 'x'}: ~25.0 %. "
+        f"new, 1 with a time: {90 * 'x'}: ~100 %.",
     ],
 }
 
@@ -101,6 +102,8 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
         ("timeline", [{"m": []}], {}, "tracks['m'] must hold at least one span, but none came"),
         ("timeline", [{"m": [(3, 0, "f", 0)]}], {}, "at least one span that lasts longer than 0 s"),
         ("icicle", [{("main",): 0.0}], {}, "stacks must hold at least one weight above zero"),
+        ("line_heat_map", [["x"], {"old": {"x": 0.0}}], {}, "times['old'] must hold at least one"),
+        ("line_heat_map", [["x", "x"], {"old": {"x": 1.0}}], {}, "hold 'x' of 'old' once, but"),
     ],
 )
 def test_wrong_input_is_refused_by_name(
