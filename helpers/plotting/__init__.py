@@ -7,6 +7,14 @@ measured values in it carry the ``~`` mark of ``helpers.units``.
 
 # ruff: noqa: F401 - the public names
 from helpers.plotting._canvas import show
-from helpers.plotting.distributions import bar_rows, bars, histogram, images, intervals, spread
+from helpers.plotting.distributions import (
+    bar_rows,
+    bars,
+    dumbbells,
+    histogram,
+    images,
+    intervals,
+    spread,
+)
 from helpers.plotting.limits import memory, roofline
 from helpers.plotting.traces import icicle, line_heat_map, timeline

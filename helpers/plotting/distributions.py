@@ -169,6 +169,37 @@ def spread(
     _canvas.finish(ax, "Strip chart", "; ".join(marks))
 
 
+def dumbbells(
+    rows: Mapping[str, tuple[float, float]], *, ends: tuple[str, str], title: str, xlabel: str
+) -> None:
+    """Two times of the same thing, such as with and without a profiler, joined by a line.
+
+    ``rows`` maps a name to its two times in seconds, both positive; ``ends`` names the two. The
+    axis is logarithmic, so a line is the longer the larger the ratio, which is written next to it.
+    """
+    _input.filled("rows", rows, what="pair of times")
+    ax = _canvas.canvas(height=1.4 + 0.42 * len(rows))
+    marks = []
+    for row, (name, pair) in enumerate(rows.items()):
+        first, second = _input.each(_input.positive, f"rows[{name!r}]", pair, what="a time")
+        ax.plot([first, second], [row, row], color=GREY, linewidth=3, zorder=1)
+        ax.plot(first, row, "o", color=BLUE, markersize=9, label=ends[0] if row == 0 else None)
+        ax.plot(second, row, "D", color=RED, markersize=8, label=ends[1] if row == 0 else None)
+        ratio = units.ratio(second / first)
+        ax.annotate(
+            ratio, (max(first, second), row), (9, 0), textcoords="offset points", va="center"
+        )
+        marks.append(f"{name}: {units.seconds(first)} to {units.seconds(second)}, {ratio}")
+    ax.set_yticks(range(len(rows)), list(rows))
+    low, high = min(map(min, rows.values())), max(map(max, rows.values()))
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xscale="log", xlim=(low / 1.5, high * 2.2))
+    ax.set_title(title, pad=24)
+    ax.set_xlabel(f"{xlabel} (log scale)")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=2, frameon=False)
+    _canvas.tick_units(ax, units.seconds)
+    _canvas.finish(ax, "Dumbbell chart", f"from {ends[0]} to {ends[1]}; {'; '.join(marks)}")
+
+
 def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
     """The ``pictures`` side by side: (1, H, W) in grey or (3, H, W) in colour.
 

@@ -32,6 +32,14 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "Strip chart. Title: T. x axis: ratio (log scale). it: 5 samples, median ~1.10×, middle "
         "half ~1.00× to ~1.20×; a dashed line at 1.",
     ],
+    "dumbbells": [
+        (
+            [{"few": (2e-3, 2e-3), "many": (1e-3, 5e-3)}],
+            {"xlabel": "time", "ends": ("without", "with")},
+        ),
+        "Dumbbell chart. Title: T. x axis: time (log scale). from without to with; few: ~2.00 ms "
+        "to ~2.00 ms, ~1.00×; many: ~1.00 ms to ~5.00 ms, ~5.00×.",
+    ],
     "roofline": [
         ([{"add": (1 / 12, 1e9), "ReLU": (1 / 8, 2e9), "product": (50, 80e9)}], ROOF),
         "Roofline. Title: T. x axis: arithmetic intensity in FLOP/B (log scale); y axis: rate "
@@ -97,6 +105,12 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
         ("histogram", [[1, -1]], {}, "samples[1] must be a sample on a log axis, finite and posi"),
         ("bars", [{"a": 0.0}], {"xlabel": "x"}, "values['a'] must be the length of a bar, finite"),
         ("spread", [{"a": []}], {"xlabel": "x", "reference": 1}, "groups['a'] must hold at least"),
+        (
+            "dumbbells",
+            [{"a": (1.0, 0.0)}],
+            {"xlabel": "x", "ends": ("", "")},
+            "rows['a'][1] must be a time, finite and posi",
+        ),
         ("roofline", [{"a": (1.0,)}], ROOF, "points['a'] must be (intensity, rate), but (1.0,) c"),
         ("memory", [{"a": [(1, 1), (0, 1)]}], {}, "curves['a'] must be in order of time"),
         ("timeline", [{"m": []}], {}, "tracks['m'] must hold at least one span, but none came"),
