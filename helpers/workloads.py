@@ -151,3 +151,18 @@ def synthetic_cifar(count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
         [patterns[label].roll(shift, (1, 2)) for label, shift in zip(labels, shifts, strict=True)]
     )
     return images + 2 * torch.randn(images.shape, generator=generator), labels
+
+
+class FunctionalCNN(SmallCNN):
+    """``SmallCNN`` with the same parameters and arithmetic, which calls functions, not layers.
+
+    In inference: the batch norms use their running statistics, and do not update them.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = images
+        for conv, norm in [(self.conv1, self.bn1), (self.conv2, self.bn2)]:
+            x = F.conv2d(x, conv.weight, conv.bias, padding=1)
+            x = F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias)
+            x = F.max_pool2d(F.relu(x), 2)
+        return F.linear(x.flatten(1), self.linear.weight, self.linear.bias)

@@ -16,5 +16,6 @@ from helpers.plotting.distributions import (
     intervals,
     spread,
 )
+from helpers.plotting.grids import errors
 from helpers.plotting.limits import memory, roofline
 from helpers.plotting.traces import icicle, line_heat_map, timeline

@@ -60,6 +60,14 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "ms, loader ~10.0 ms; row 2: forward ~21.0 ms, back[0] ~60.0 ms; the widest way down: "
         "~[step > back(0)], its last box ~60.0 ms.",
     ],
+    "errors": [
+        (
+            [{"conv": {"A": 0.0, "B": -1.0}, "net": {"A": 0.0594, "B": 0.0001}}],
+            {"xlabel": "tool"},
+        ),
+        "Coloured table. Title: T. x axis: tool. conv: A exact, B −100.0 %; net: A +5.9 %, B "
+        "about 0.",
+    ],
     "line_heat_map": [
         ([LINES, {"old": {"images.zero_()": 0.003, 90 * "x": 0.001}, "new": {90 * "x": 0.1}}], {}),
         "Line heat map. Title: T. x axis: share of the time. 4 lines. "
