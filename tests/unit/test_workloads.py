@@ -60,3 +60,10 @@ def test_convolutions_refuse(image: Tensor, kernel: Tensor, message: str) -> Non
 def test_small_cnn_refuses_other_images() -> None:
     with pytest.raises(ValueError, match=r"be \(N, 3, 32, 32\), but \(1, 3, 32, 31\) came"):
         workloads.SmallCNN()(torch.zeros(1, 3, 32, 31))
+
+
+def test_the_functional_cnn_computes_what_the_small_cnn_does() -> None:
+    model, functional = workloads.SmallCNN().eval(), workloads.FunctionalCNN().eval()
+    functional.load_state_dict(model.state_dict())
+    images, _ = workloads.synthetic_cifar(4)
+    torch.testing.assert_close(functional(images), model(images))
