@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
+
 from helpers import _input, units
 from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, canvas, finish, tick_units
 
@@ -44,7 +46,7 @@ def roofline(
     room = {key: 40 if key in crowded else 3 for key in points}  # to the left, for the name
     low = min(intensity / room[key] for key, (intensity, _) in points.items())
     low = min(low, ridge / 3) if slopes else low
-    high = max(ridge, *(intensity for intensity, _ in points.values())) * 12
+    high = max(12 * ridge, *(40 * intensity for intensity, _ in points.values()))
     bottom = min(rate for _, rate in points.values()) / 3
     bottom = min(bottom, low * memory / 3)
 
@@ -61,7 +63,7 @@ def roofline(
         words = f"{key}: {units.rate(rate, 'B')}"
         # Several names have to keep apart: the first is on the right of its line, the others left.
         right = len(slopes) > 1 and not index
-        start = ridge / 4 if right else max(top / rate / 3, 3 * low)
+        start = ridge / 20 if right else max(top / rate / 3, 3 * low)
         place = {"ha": "left", "va": "top"} if right else {"ha": "right", "va": "bottom"}
         shift = (8, -4) if right else (-10, 6)
         place |= {"textcoords": "offset points", "color": RED}
@@ -77,6 +79,8 @@ def roofline(
         words = f"ridge: {units.number(ridge)} FLOP/B"
         place = {"textcoords": "offset points", "ha": "left", "va": "bottom", "color": GREY}
         ax.annotate(words, (ridge, bottom), (5, 20), **place)
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, top * 3), title=title)
+    drops = _drops(points, ax)
     for key, (intensity, rate) in points.items():
         roof = min(peak, intensity * memory)
         share = units.percent(rate / roof)
@@ -89,7 +93,7 @@ def roofline(
         ax.annotate(
             f"{key}, {share.lstrip('~')}" if slopes else key,
             (intensity, rate),
-            (-8 if key in crowded else 8, 0 if height == "center" else -3),
+            (-8 if key in crowded else 8, (0 if height == "center" else -3) - drops[key]),
             textcoords="offset points",
             ha="right" if key in crowded else "left",
             va=height,
@@ -99,14 +103,23 @@ def roofline(
             f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, "
             f"{share} of the roof above it"
         )
-    ax.set(xscale="log", yscale="log", xlim=(low, high), title=title)
-    ax.set_ylim(bottom, top * 3)
     ax.set(xlabel="arithmetic intensity in FLOP/B (log scale)", ylabel="rate (log scale)")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter(lambda value, _: units.rate(value, "FLOP").lstrip("~"))
     ax.yaxis.set_minor_formatter("")
     finish(ax, "Roofline", "; ".join(marks))
+
+
+def _drops(points: Mapping[str, tuple[float, float]], ax: Axes) -> dict[str, float]:
+    """How far below its point each name goes, in typographic points, to clear the one above it."""
+    drops, written = {}, []
+    for key, point in sorted(points.items(), key=lambda item: -item[1][1]):
+        height = ax.transData.transform(point)[1] * 72 / ax.figure.dpi
+        level = min([height, *(y - 12 for x, y in written if 0.8 < point[0] / x < 1.25)])
+        drops[key] = height - level
+        written.append((point[0], level))
+    return drops
 
 
 def _rates(argument: str, rates: float | Mapping[str, float], name: str, unit: str) -> dict:
