@@ -83,6 +83,34 @@ def _draw_track(ax: Axes, track: list[Span], top: float, zero: float, scale: flo
         _write(ax, label, (left, duration), row + 0.45, scale, ink)
 
 
+def strip(rows: Mapping[str, Sequence[str]], *, title: str, xlabel: str) -> None:
+    """Numbered steps from left to right: a row of boxes for each key, with a label in each box.
+
+    ``rows`` maps a name to the labels of steps 0, 1, 2 and so on; all rows are equally long. Equal
+    labels have the same colour, and an empty label leaves its place empty.
+    """
+    count = len(next(iter(rows.values())))
+    labels = dict.fromkeys(label for row in rows.values() for label in row if label)
+    looks = dict(zip(labels, [_LEVELS[-1], *_LEVELS[1:-1], _LEVELS[0]], strict=False))
+    ax = _canvas.canvas(height=0.9 + 0.4 * len(rows))
+    marks = []
+    for place, (key, row) in enumerate(rows.items()):
+        if len(row) != count:
+            raise ValueError(f"rows[{key!r}] must hold {count} labels, but {len(row)} came")
+        for step, label in enumerate(row):
+            if label:
+                colour, ink = looks[label]
+                ax.barh(place, 1, left=step - 0.5, color=colour, edgecolor="white", height=0.8)
+                ax.text(step, place, label, color=ink, ha="center", va="center", size=8.5)
+        shown = ", ".join(f"{step} {label}" for step, label in enumerate(row) if label)
+        marks.append(f"{key}: {shown or 'nothing'}")
+    ax.set(xlim=(-0.5, count - 0.5), ylim=(len(rows) - 0.5, -0.5), title=title, xlabel=xlabel)
+    ax.set_xticks(range(count))
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.tick_params(axis="y", length=0)
+    _canvas.finish(ax, "Strip", "; ".join(marks))
+
+
 def icicle(
     stacks: Mapping[Stack, float],
     *,
