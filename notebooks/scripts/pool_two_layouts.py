@@ -1,7 +1,7 @@
 """How many times as fast is max pooling in channels_last? Prints one number.
 
-Run it with ``python scripts/pool_two_layouts.py``. One thread; the median ratio of 15
-pairs of calls.
+Run it with ``python scripts/pool_two_layouts.py``. It uses one thread, and it
+prints the median ratio of 15 pairs of calls.
 """
 
 import statistics
