@@ -33,7 +33,7 @@ def claim(text: str, holds: bool, *, exact: bool = False, **measured: object) ->
     ``measured`` names the values that the claim rests on, at least one. A float is a measurement
     and is shown with the ``~`` mark, also within a list, a tuple or a dictionary; an integer has
     thousands separators, and a string is shown as it is. In a reader's own copy of the course a
-    claim on a measurement, which is one whose evidence shows a ``~``, is displayed in amber when it
+    claim on a measurement, which is one whose evidence holds a ``~``, is displayed in amber when it
     fails, and the notebook goes on: another computer may differ. A claim on exact values always
     raises when it fails, and so does one that is said to be ``exact``: where two results differ,
     the difference is a float, but the computer is not to blame.

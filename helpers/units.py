@@ -12,6 +12,7 @@ from numbers import Integral
 
 from helpers import _input
 
+NAME_MARK = "\u2060"  # Unicode's word joiner: no width, no ink
 _PREFIXES = {-4: "p", -3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
 
 
@@ -59,8 +60,8 @@ def number(value: float) -> str:
 
 
 def name(text: str) -> str:
-    """A name that depends on the machine, as ``~[AMD EPYC]``."""
-    return f"~[{text}]"
+    """A name that depends on the machine, between two marks that only the tests see."""
+    return f"{NAME_MARK}{text}{NAME_MARK}"
 
 
 def _with_prefix(value: float, unit: str) -> str:

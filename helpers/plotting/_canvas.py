@@ -15,13 +15,20 @@ BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#8
 DOTS_PER_INCH = 144
 SCREEN = 2 / 3  # shown at 96 dots an inch, so that a dense screen stays sharp
 
+# JupyterLab's dark theme turns a chart's white ground dark, and keeps its hues.
+_DARK = (
+    '<style>[data-jp-theme-light="false"] .course-chart '
+    "{filter: invert(0.89) hue-rotate(180deg)}</style>"
+)
+
 Unit = Callable[[float], str]
 
 
-def show(figure: Figure, description: str) -> None:
+def show(figure: Figure, description: str, *, photograph: bool = False) -> None:
     """Display ``figure`` with ``description`` as its alt text and as its text form.
 
-    As an HTML image, because JupyterLab gives a bare PNG output no alt text.
+    As an HTML image, because JupyterLab gives a bare PNG output no alt text. In a dark theme it is
+    dark, unless it is a ``photograph``.
     """
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
@@ -31,6 +38,8 @@ def show(figure: Figure, description: str) -> None:
         f'<img alt="{html.escape(description)}" width="{width}" '
         f'src="data:image/png;base64,{picture}">'
     )
+    if not photograph:
+        tag = _DARK + tag.replace("<img ", '<img class="course-chart" ')
     display({"text/html": tag, "text/plain": description}, raw=True)
 
 

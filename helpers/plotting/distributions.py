@@ -51,14 +51,21 @@ def bars(
 ) -> str | None:
     """One horizontal bar per entry of ``values``, first on top, with its value.
 
-    Values are in what ``unit`` prints: positive on a log axis, else zero or more. If an ``ax`` is
+    On a log axis, which has no zero to begin at, a dot takes the bar's place. Values are in what
+    ``unit`` prints: positive on a log axis, else zero or more. If an ``ax`` is
     given, nothing is shown: the alt text is returned, for the caller to ``show`` with the figure.
     """
     check = _input.positive if log else _input.not_negative
     lengths = _input.each(check, "values", values, what="the length of a bar")
     panel = ax or _canvas.canvas(height=1.1 + 0.38 * len(lengths))
-    drawn = panel.barh(list(values), lengths, color=BLUE)
-    panel.bar_label(drawn, [unit(length) for length in lengths], padding=4)
+    if log:
+        panel.plot(lengths, list(values), "o", color=BLUE, markersize=8)
+        panel.set_ylim(-0.6, len(lengths) - 0.4)
+        panel.grid(axis="y", color=GREY, alpha=0.25)
+    else:
+        panel.barh(list(values), lengths, color=BLUE)
+    for key, length in values.items():
+        panel.annotate(unit(length), (length, key), (7, 0), textcoords="offset points", va="center")
     panel.invert_yaxis()
     if log:
         panel.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
@@ -67,7 +74,8 @@ def bars(
     panel.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
     _canvas.tick_units(panel, unit)
     marks = "; ".join(f"{key} {unit(length)}" for key, length in values.items())
-    description = _canvas.describe(panel, "Bar chart", f"{len(lengths)} bars: {marks}")
+    kind, shape = ("Dot chart", "dots") if log else ("Bar chart", "bars")
+    description = _canvas.describe(panel, kind, f"{len(lengths)} {shape}: {marks}")
     return description if ax else _canvas.show(panel.figure, description)
 
 
@@ -219,4 +227,5 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
         marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
     figure.suptitle(title)
     kind = "Picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
-    _canvas.show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")
+    description = f"{kind}. Title: {title}. {'; '.join(marks)}."
+    _canvas.show(figure, description, photograph=True)

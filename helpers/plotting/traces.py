@@ -174,7 +174,7 @@ def _icicle_marks(whole: Mapping[Stack, float], depth: int, unit: _canvas.Unit) 
     path: Stack = ()
     while below := [stack for stack in whole if stack[:-1] == path and len(stack) <= depth]:
         path = max(below, key=whole.__getitem__)
-    way = units.name(" > ".join(path).replace("[", "(").replace("]", ")"))
+    way = units.name(" > ".join(path))
     listed = "; ".join(f"row {number}: {boxes}" for number, boxes in enumerate(rows, 1))
     return f"{depth} rows; {listed}; the widest way down: {way}, its last box {unit(whole[path])}"
 

@@ -11,7 +11,7 @@ from tests.lessons import rules
 from tools import notebooks
 
 # Written apart from the sanitising, so that a slip in one shows against the other.
-MARKED = r"~\[[^\]\n]*\]|~-?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?"
+MARKED = r"\u2060[^\u2060\n]*\u2060|~-?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?"
 NOT_COMPARED = re.compile(rf"{MARKED}|0x[0-9a-fA-F]{{6,}}|ipykernel_\d+[\\/]\d+")
 
 

@@ -25,7 +25,7 @@ from helpers import units
         (units.number(0.0001), "~0.000100"),
         (units.number(0.00009994), "~9.99e-05"),
         (units.number(1e15), "~1.00e+15"),
-        (units.name("AMD EPYC"), "~[AMD EPYC]"),
+        (units.name("AMD EPYC"), "\u2060AMD EPYC\u2060"),
     ],
 )
 def test_printed(printed: str, expected: str) -> None:
