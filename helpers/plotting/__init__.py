@@ -18,4 +18,4 @@ from helpers.plotting.distributions import (
 )
 from helpers.plotting.grids import errors
 from helpers.plotting.limits import memory, roofline
-from helpers.plotting.traces import icicle, line_heat_map, strip, timeline
+from helpers.plotting.traces import icicle, launch_queues, line_heat_map, strip, timeline

@@ -54,6 +54,11 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "outermost: forward from ~0 s for ~8.00 ms, backward from ~8.00 ms for ~12.0 ms; loader: "
         "1 span, nested 1 deep; outermost: next batch from ~2.00 ms for ~3.00 ms.",
     ],
+    "launch_queues": [
+        ([{"V100": ([0.0, 0.001], [(0.0005, 0.002)], [0, 1])}], {"duration": 0.004}),
+        "Launches, GPU and queue. Title: T. x axis: time. V100: 2 launches, 1 pieces of work on "
+        "the GPU, from 0 to 1 waiting.",
+    ],
     "icicle": [
         ([STACKS], {"rows": 2}),
         "Icicle chart. Title: T. x axis: time; y axis: depth of call. 2 rows; row 1: step ~81.0 "
