@@ -1,8 +1,10 @@
-# make lab        work through the course in work/, a copy of your own (FRESH=04 starts lesson 04 again)
+# make lab        work through the course in work/, a copy of your own
+#                 (FRESH=04 starts lesson 04 again, FRESH=exercises/03_macs_and_flops a set of exercises)
 # make teach      the same for an instructor, in teach/
 # make test       execute every notebook again and check it
 # make test-all   everything that CI checks
 # make grade SUBMISSIONS=folder                 a class's exercises (OPTIONS="--due 2026-12-01T23:59")
+# make collect HOMES=/home SUBMISSIONS=folder   a class's exercises, out of the homes of a hub
 # make slides     a deck for each lesson, in slides/
 # make site       the course as a web site to read, in site/html/
 # make report MODEL=package.module:function     profile a model of yours, as one page
@@ -18,10 +20,11 @@ BIN := .venv/bin
 READY := .venv/ready
 MAKERS := .venv/makers
 GRADERS := .venv/graders
+HUB := .venv/hub
 # Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: lab teach slides site test test-all refresh report compare grade lint lock
+.PHONY: lab teach slides site test test-all refresh report compare collect grade lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -36,7 +39,8 @@ slides: $(READY) $(MAKERS)
 test: $(READY)
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-all: test $(MAKERS) $(GRADERS) # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
+test-all: test # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
+	-@$(MAKE) --no-print-directory --keep-going $(MAKERS) $(GRADERS) $(HUB) # without one of them, its tests are skipped
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
 	  $(BIN)/python -m pytest --everything -m 'everything or notebook'
 
@@ -57,24 +61,32 @@ site: $(READY) $(MAKERS)
 grade: $(READY) $(GRADERS)
 	@$(BIN)/python -m grading "$(SUBMISSIONS)" $(OPTIONS)
 
+collect: $(READY)
+	@$(BIN)/python -m tools.collect "$(HOMES)" "$(SUBMISSIONS)"
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 lock: $(READY)
-	cat requirements.txt requirements-make.txt requirements-grade.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	cat requirements.txt requirements-make.txt requirements-grade.txt requirements-hub.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --no-annotate --no-header - -o constraints.txt
 
 $(READY): requirements.txt constraints.txt pyproject.toml
 	@test -w . || { echo "This folder cannot be written to: copy the course to one of your own, and call make there."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info > (3, 8) or sys.exit("This course needs Python 3.11 to 3.14, but $(PYTHON) is older. Name another one, as in: make lab PYTHON=python3.12")'
 	@$(PYTHON) tools/install.py --check
 	$(PYTHON) -m venv .venv
 	$(BIN)/python tools/install.py
 	@touch $(READY)
 
 $(MAKERS): requirements-make.txt $(READY)
-	$(BIN)/python -m pip install --quiet -r requirements-make.txt -c constraints.txt && touch $(MAKERS) \
-	  || echo "What the site, the decks and the browser's tests need could not be installed: the tests are skipped."
+	@$(BIN)/python tools/install.py $< && touch $@
 
 $(GRADERS): requirements-grade.txt $(READY)
-	$(BIN)/python -m pip install --quiet -r requirements-grade.txt -c constraints.txt && touch $(GRADERS)
+	@$(BIN)/python tools/install.py $< && touch $@
+
+$(HUB): requirements-hub.txt $(READY)
+	@command -v npm > /dev/null || { echo "A hub needs Node and npm, which are not installed here."; exit 1; }
+	@$(BIN)/python tools/install.py $<
+	npm install --no-save --loglevel=error --prefix .venv configurable-http-proxy@5.3.0 && touch $@

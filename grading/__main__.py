@@ -11,6 +11,7 @@ their answers in a ``sandbox``, ``score`` gives points, ``results`` stores them,
 """
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 from tools import exercises, notebooks
 
 try:
-    from grading import results, sandbox, submissions, tables, workers
+    from grading import platforms, results, sandbox, submissions, tables, workers
 except ModuleNotFoundError as error:
     sys.exit(
         f"Grading needs {error.name}, which is not here. It needs Linux, Python 3.11 to 3.13, and "
@@ -32,7 +33,9 @@ def main(arguments: list[str]) -> int:
     out = options.out.resolve()
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return merge(options.merge, out) if options.merge else grade(options, out)
+        if out.is_relative_to(notebooks.ROOT):
+            (out / ".gitignore").write_text("*\n")  # neither git nor the linter looks inside
+        return merge(options, out) if options.merge else grade(options, out)
     except KeyboardInterrupt:
         print("stopped; the next call goes on from here", file=sys.stderr)
         return 130
@@ -53,10 +56,21 @@ def grade(options: argparse.Namespace, out: Path) -> int:
     if problem := sandbox.problem(limits):
         raise ValueError(problem)
     due = submissions.moment(options.due) if options.due else None
+    if not 0 <= options.late_penalty <= 100:
+        raise ValueError(f"--late-penalty: expected 0 to 100, but {options.late_penalty:g} came")
+    if options.late_penalty and not due:
+        raise ValueError("--late-penalty needs --due: give the day, such as --due 2026-12-01")
     if due:
         print(f"late is what came after {due:%Y-%m-%d %H:%M:%S %Z} (UTC{due:%z})")
+    deadline = submissions.Deadline(due, options.late_penalty, options.timestamps)
+    if platforms.recognised(options.folder):
+        names = platforms.read_names(options.names) if options.names else {}
+        for sentence in platforms.unpack(options.folder, out / "submitted", names):
+            print(sentence)
+        options.folder = out / "submitted"
+    roster = submissions.read_roster(options.roster) if options.roster else []
     handed_in = submissions.find_submissions(
-        options.folder, sets_in(options), due, shard(options.shard)
+        options.folder, sets_in(options), deadline, shard(options.shard), roster
     )
     if not handed_in:
         raise ValueError(
@@ -65,18 +79,19 @@ def grade(options: argparse.Namespace, out: Path) -> int:
         )
     marks = tables.read_marks(out, submissions.most_points(handed_in))
     with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
-        grader = results.Grader(out, limits, marks, Path(scratch))
+        grader = results.Grader(out, limits, marks, Path(scratch), options.closed)
         try:
             workers.grade(handed_in, grader, max(options.jobs, 1))
         finally:
-            finish(out, [result for item in handed_in if (result := grader.result(item))], marks)
+            graded = [result for item in handed_in if (result := grader.result(item))]
+            finish(out, graded, marks, options.sets)
     return 0
 
 
-def merge(parts: list[Path], out: Path) -> int:
+def merge(options: argparse.Namespace, out: Path) -> int:
     """Put shards together, and marks that were entered since then onto the students' pages."""
-    results.merge(parts, out)
-    tables.merge_by_hand(parts, out)
+    results.merge(options.merge, out)
+    tables.merge_by_hand(options.merge, out)
     merged = results.load_all(out)
     points = {(r["lesson"], task): row["of"] for r in merged for task, row in r["rows"].items()}
     marks = tables.read_marks(out, points)
@@ -85,20 +100,22 @@ def merge(parts: list[Path], out: Path) -> int:
         if new != result["marks"]:
             notebook = notebooks.read(results.graded_notebook(out, result))
             results.store(out, result | {"marks": new}, notebook)
-    finish(out, results.load_all(out), marks)
+    finish(out, results.load_all(out), marks, options.sets)
     return 0
 
 
-def finish(out: Path, graded: list[dict], marks: tables.Marks) -> None:
+def finish(out: Path, graded: list[dict], marks: tables.Marks, sets: Path) -> None:
     """Write the tables, and say what they hold."""
-    pairs = tables.write(out, graded)
+    alike = tables.write(out, graded, sets)
     known = {(r["student"], r["lesson"]): r["rows"] for r in results.load_all(out)}
     for key, tasks in marks.items():
         for task in tasks.keys() - known.get(key, {}).keys():
             name = tables.one_line(", ".join([*key, task]))
             print(f"manual.csv: {name} was not graded: no mark was given")
+    about = out / "submitted" / platforms.ABOUT
+    platforms.write(out, graded, json.loads(about.read_text("utf-8")) if about.exists() else {})
     late = sum(bool(result["late"]) for result in graded)
-    print(f"{len(graded)} submissions, {late} late, {pairs} pairs alike: {out}/grades.csv")
+    print(f"{len(graded)} submissions, {late} late, {alike} alike: {out}/grades.csv")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -108,6 +125,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--out", type=Path, default=Path("grades"), help="where the tables and pages go")
     add("--lesson", action="append", default=[], help="only this one, such as 03")
     add("--due", help="later is late: 2026-12-01, or '2026-12-01 18:00 Europe/Berlin'")
+    add("--late-penalty", type=float, default=0, help="percent of the points per day that begins")
+    add("--timestamps", action="store_true", help="timestamp.txt is yours: believe it")
+    add("--closed", action="store_true", help="nobody hands in any more: pages show right letters")
+    add("--roster", type=Path, help="a CSV file whose first column has the ids of the class")
+    add("--names", type=Path, help="a CSV file: the name on Moodle or Canvas, and the id")
     add("--shard", default="1/1", help="k/n: the k-th of n parts of the class")
     add("--merge", nargs="+", type=Path, help="the --out folders of shards")
     add("--no-sandbox", action="store_true", help="only for code that you trust")

@@ -30,16 +30,21 @@ class Grader:
     limits: Limits
     marks: Marks
     scratch: Path
+    closed: bool = False  # whether pages may show the right letters
 
     def state(self, submission: Submission, reading: Reading) -> dict:
         """What a stored result is compared with: what its points and its page depend on."""
         marks = self.marks.get((submission.student, submission.lesson), {})
         fingerprint = fingerprint_of(submission, reading, self.limits)
-        return {"fingerprint": fingerprint, "marks": marks, "late": submission.late}
+        about = {"late": submission.late, "penalty": submission.penalty, "closed": self.closed}
+        return {"fingerprint": fingerprint, "marks": marks, **about}
 
     def result(self, submission: Submission) -> dict | None:
         path = self.out / "results" / submission.student / f"{submission.lesson}.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):  # damaged: the submission is graded again
+            return None
 
     def is_up_to_date(self, submission: Submission) -> bool:
         result = self.result(submission)

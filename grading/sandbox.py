@@ -13,6 +13,7 @@ from tools import notebooks
 
 DISK = 256 * 2**20  # bytes of a file, and of a kernel's temporary folder
 TASKS = 256  # a kernel's processes and threads
+OPEN = 1024  # files that each process may have open
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/sys/devices/system"),
     *("/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/localtime"),
@@ -84,7 +85,11 @@ def command(folder: Path, limits: Limits, words: list[str]) -> list[str]:
     # As root, bubblewrap needs no user namespace, and its processes get the folder's owner,
     # because Linux never limits the processes of root.
     spaces = [f"--unshare-{kind}" for kind in ("pid", "net", "ipc", "uts", "cgroup-try")]
-    line = [shutil.which("bwrap") or "bwrap", *(["--unshare-all"] if owner is None else spaces)]
+    if owner is None:
+        spaces = ["--unshare-all"]
+        if "--disable-userns" in bubblewrap("--help"):  # version 0.8: none can be made inside
+            spaces += ["--unshare-user", "--disable-userns"]
+    line = [shutil.which("bwrap") or "bwrap", *spaces]
     line += ["--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"]
     size = ["--size", str(DISK)] if "--size" in bubblewrap("--help") else []
     for place in ("/tmp", "/dev/shm"):
@@ -104,7 +109,12 @@ def command(folder: Path, limits: Limits, words: list[str]) -> list[str]:
         line += ["--bounding-set=-all", "--no-new-privs"]
     addresses = int(limits.memory * 1e9) + 4 * 10**9  # bytes; torch reserves many
     line += ["prlimit", f"--as={addresses}", f"--nproc={TASKS + other_tasks(owner)}"]
-    line += [f"--fsize={DISK}", f"--cpu={int(limits.submission) + 30}", "--core=0"]
+    line += [
+        f"--nofile={OPEN}",
+        f"--fsize={DISK}",
+        f"--cpu={int(limits.submission) + 30}",
+        "--core=0",
+    ]
     return [*line, *words]
 
 

@@ -85,7 +85,9 @@ class Scoring:
         if kind == "answer":
             seconds = self.limits.cell
             cell.source = self.answers.by_cell.get(cell.id, cell.source)
-        elif kind != "student":
+        elif kind == "student":
+            cell.source = "\n".join(filter(None, [self.answers.first, cell.source]))
+        else:
             with contextlib.redirect_stdout(io.StringIO()):
                 namespace = self.setup if kind == "setup" else self.namespace(task)
                 exercises.run_cell(cell.source, namespace)

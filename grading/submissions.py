@@ -1,9 +1,14 @@
 """What students handed in: the files, when they came, and the answers in them."""
 
+import ast
+import csv
 import hashlib
+import json
+import math
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +22,8 @@ from nbgrader import utils
 from tools import exercises, notebooks
 
 LARGEST = 20 * 2**20  # bytes of a notebook
+MOST_CELLS, MOST_CHARACTERS = 1000, 400_000  # of a notebook, without its outputs
+NOT_A_STUDENT = (".ipynb_checkpoints", ".git", "platform.json")
 WRITTEN_ID = re.compile(r"""^student *= *(["'])(.*?)\1""", re.M)
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))? ?(\S+)?")
 
@@ -36,7 +43,8 @@ class Submission:
     source: Path  # the set, as it was written
     released: dict[str, str]  # a cell's id to its source, as students received it
     files: tuple[Path, ...]
-    late: str  # how late it is, in words, or ""
+    late: str = ""  # how late it is, in words
+    penalty: float = 0.0  # the fraction of its points that this costs
 
     @property
     def lesson(self) -> str:
@@ -65,19 +73,56 @@ class Submission:
             return Reading(problem=f"the file cannot be read: {error.strerror}")
 
 
+@dataclass(frozen=True)
+class Deadline:
+    """When work was due, and what each day that begins after it costs, in percent of the points."""
+
+    due: datetime | None = None
+    percent: float = 0.0
+    stamped: bool = False  # whether a timestamp.txt beside a notebook is the grader's own
+
+    def lateness(self, files: tuple[Path, ...]) -> tuple[str, float]:
+        """How late a submission is, in words or "", and the fraction of its points it costs."""
+        if self.due is None or len(files) != 1:
+            return "", 0.0
+        try:
+            late = (handed_in(files[0], self.stamped) - self.due).total_seconds()
+        except (OSError, ValueError, OverflowError) as error:
+            return f"late? its time cannot be read: {error}", 0.0
+        if late <= 0:
+            return "", 0.0
+        hours, days = late / 3600, late / 86400
+        words = f"late by {hours:.1f} hours" if hours < 48 else f"late by {days:.0f} days"
+        penalty = min(1.0, math.ceil(days) * self.percent / 100)
+        return f"{words}: {penalty:.0%} less" if penalty else words, penalty
+
+
 def find_submissions(
-    folder: Path, sets: dict[Path, list[str]], due: datetime | None, shard: tuple[int, int]
+    folder: Path,
+    sets: dict[Path, list[str]],
+    deadline: Deadline,
+    shard: tuple[int, int],
+    roster: Iterable[str] = (),
 ) -> list[Submission]:
     """The submissions of every student for every set that at least one student handed in.
 
     ``sets`` maps a set to the names of others that begin with its name: their files are not meant.
     ``shard`` is (k, n): only about one n-th of the students, chosen by a hash of their names.
+    Students of the ``roster`` without a folder have handed in nothing. Raises a ValueError if the
+    folder is the course or somebody's copy of it.
     """
-    students: dict[str, Path] = {}
-    for path in sorted(folder.resolve().iterdir()):
-        if path.is_dir() and not path.name.startswith("."):
+    folder = folder.resolve()
+    course = folder == notebooks.ROOT or folder.is_relative_to(notebooks.NOTEBOOKS)
+    if course or (folder / ".course.json").exists():
+        raise ValueError(
+            f"{folder} holds the course or a copy of it, not what a class handed in: "
+            "expected FOLDER/STUDENT/NN_name.ipynb"
+        )
+    students = {student: folder / student for student in roster}
+    for path in sorted(folder.iterdir()):
+        if is_student(path, sets):
             students[printable_id(path.name)] = path
-        else:
+        elif path.name not in NOT_A_STUDENT:
             print(f"{path.name!a} is not a student's folder: it is left out")
     submissions = []
     for source, longer in sets.items():
@@ -87,11 +132,38 @@ def find_submissions(
         cells = nbformat.reads(exercises.release(source), as_version=4).cells
         released = {cell.id: cell.source for cell in cells}
         submissions += [
-            Submission(student, source, released, files[student], lateness(files[student], due))
+            Submission(
+                student, source, released, files[student], *deadline.lateness(files[student])
+            )
             for student, path in students.items()
             if int(name_hash(path.name), 16) % shard[1] == shard[0] - 1
         ]
     return submissions
+
+
+def read_roster(path: Path) -> list[str]:
+    """The ids in the first column of a CSV file, below its head."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if row and row[0].strip()]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"--roster: {path} cannot be read as CSV in UTF-8: {error}") from None
+    students = [row[0].strip() for row in rows[1:]]
+    wrong = [name for name in students if Path(name).name != name or not name.isprintable()]
+    if wrong or not students:
+        came = f"{wrong[0]!a}" if wrong else "no row"
+        raise ValueError(
+            f"--roster: {path} must have a head, and below it an id in each row, but {came} came"
+        )
+    return students
+
+
+def is_student(path: Path, sets: dict[Path, list[str]]) -> bool:
+    """Whether this is a student's folder; one with a dot in front is, if it holds a set."""
+    if not path.is_dir() or path.name in NOT_A_STUDENT:
+        return False
+    found = (files_of(path, source.stem, longer) for source, longer in sets.items())
+    return not path.name.startswith(".") or any(found)
 
 
 def most_points(submissions: list[Submission]) -> dict[tuple[str, str], float]:
@@ -148,22 +220,13 @@ def moment(text: str) -> datetime:
         ) from None
 
 
-def lateness(files: tuple[Path, ...], due: datetime | None) -> str:
-    """How late a submission is, by nbgrader's timestamp.txt or else the file's time, or ""."""
-    if due is None or len(files) != 1:
-        return ""
-    try:
-        handed_in = datetime.fromtimestamp(files[0].lstat().st_mtime, UTC)
-        stamp = files[0].with_name("timestamp.txt")
-        if stamp.is_file() and not stamp.is_symlink():
-            with stamp.open(encoding="utf-8") as file:
-                handed_in = moment(file.read(100))
-        hours = (handed_in - due).total_seconds() / 3600
-    except (OSError, ValueError, OverflowError) as error:
-        return f"late? its time cannot be read: {error}"
-    if hours <= 0:
-        return ""
-    return f"late by {hours:.1f} hours" if hours < 48 else f"late by {hours / 24:.0f} days"
+def handed_in(file: Path, stamped: bool) -> datetime:
+    """When a file came: its own time, or what nbgrader or ``make collect`` wrote beside it."""
+    stamp = file.with_name("timestamp.txt")
+    if stamped and stamp.is_file() and not stamp.is_symlink():
+        with stamp.open(encoding="utf-8") as text:
+            return moment(text.read(100))
+    return datetime.fromtimestamp(file.lstat().st_mtime, UTC)
 
 
 class Answers:
@@ -171,6 +234,7 @@ class Answers:
 
     def __init__(self, submission: Submission, reading: Reading) -> None:
         """Raises a ValueError with a sentence for the student if there are no answers to run."""
+        self.first = ""  # what the first cell holds besides the id
         self.by_cell: dict[str, str] = {}
         self.added: dict[str, list[str]] = {}  # by the cell that they follow
         self.notes: dict[str, list[str]] = {}  # by task
@@ -183,21 +247,23 @@ class Answers:
         }
         solved = {cell.id: cell.source for cell in course}  # an instructor's copy is not altered
         seen, last = set(), ""
-        for name, is_code, source in cells(reading):
+        for name, is_code, source in named(cells(reading), released):
             kind = kinds.get(name)
             if name not in released:
                 if is_code:
                     self.added.setdefault(last, []).append(source)
                 continue
             if name in seen:
-                if kind == "answer":
-                    self.note(name, f"{name} came twice: the first one counts")
+                if kind == "answer":  # JupyterLab copies the metadata of a cell that is split
+                    self.by_cell[name] += "\n" + source
+                    self.note(name, f"{name} came more than once: all of them ran, in order")
                 continue
             seen.add(name)
             last = name
             if kind == "answer":
                 self.by_cell[name] = source
             elif kind == "student":
+                self.first = source if parses(source) else ""
                 written = WRITTEN_ID.findall(source)
                 if written and written[-1][1].strip() != submission.student:
                     self.note(
@@ -207,12 +273,46 @@ class Answers:
                     )
             elif kind and differ(source, released[name]) and differ(source, solved[name]):
                 self.note(name, f"{name} was altered: the course's own ran")
-        for name in kinds.keys() - seen - {"student"}:
-            fate = "is missing" if kinds[name] == "answer" else "was missing: the course's own ran"
-            self.note(name, f"{name} {fate}")
+        answers = [name for name in released if kinds.get(name) == "answer"]
+        self.put_together(answers)
+        self.replace_missing(list(released), seen, kinds)
+        self.bring_forward(answers, released)
         self.changed = {
             name: source for name, source in self.by_cell.items() if differ(source, released[name])
         }
+
+    def put_together(self, answers: list[str]) -> None:
+        """Join an answer that was split with the cells after it, if only the whole is Python."""
+        for name in answers:
+            pieces = [self.by_cell.get(name, ""), *self.added.get(name, [])]
+            if len(pieces) > 1 and not all(map(parses, pieces)) and parses("\n".join(pieces)):
+                self.by_cell[name] = "\n".join(pieces)
+                del self.added[name]
+
+    def replace_missing(self, order: list[str], seen: set[str], kinds: dict[str, str]) -> None:
+        """Of an answer's cell that is missing, the cells that were added in its place count."""
+        before = ""
+        for name in order:
+            if name in seen:
+                before = name
+            elif kinds.get(name) == "answer" and before in self.added:
+                self.by_cell[name] = "\n".join(self.added.pop(before))
+                self.note(name, f"{name} is missing: the cells in its place ran instead")
+            elif kinds.get(name) == "answer":
+                self.note(name, f"{name} is missing")
+            elif name in kinds and kinds[name] != "student":
+                self.note(name, f"{name} was missing: the course's own ran")
+
+    def bring_forward(self, answers: list[str], released: dict[str, str]) -> None:
+        """Run what was added below a check before it, if the answer's own cell is as released."""
+        for name in answers:
+            task = exercises.parts(name)[0]
+            if not differ(self.by_cell.get(name, released[name]), released[name]):
+                below = [cell for cell in self.added if cell.startswith(f"{task}-check")]
+                moved = [source for cell in below for source in self.added.pop(cell)]
+                if moved:
+                    self.added[name] = self.added.get(name, []) + moved
+                    self.note(name, f"{name} was not answered: the cells below its check ran")
 
     def note(self, cell: str, sentence: str) -> None:
         self.notes.setdefault(exercises.parts(cell)[0], []).append(sentence)
@@ -223,6 +323,12 @@ def cells(reading: Reading) -> list[tuple[str, bool, str]]:
     content = reading.content
     if reading.problem:
         raise ValueError(reading.problem)
+    try:
+        too_much = size_problem(json.loads(content.decode("utf-8-sig")).get("cells", []))
+    except Exception:  # of any kind, because the file is a student's; nbformat says what is wrong
+        too_much = ""
+    if too_much:
+        raise ValueError(f"{too_much}: shorten it, and hand it in once more")
     try:
         return [
             (
@@ -237,6 +343,37 @@ def cells(reading: Reading) -> list[tuple[str, bool, str]]:
         raise ValueError(
             f"the file is not a whole notebook ({why}): save it again, and hand it in once more"
         ) from None
+
+
+def named(
+    found: list[tuple[str, bool, str]], released: dict[str, str]
+) -> list[tuple[str, bool, str]]:
+    """The same cells; one whose id was lost gets that of the course's cell with its text."""
+    known = {name for name, _, _ in found} & released.keys()
+    lost = {source.strip(): name for name, source in released.items() if name not in known}
+    return [
+        (name if name in known else lost.get(source.strip(), name), is_code, source)
+        for name, is_code, source in found
+    ]
+
+
+def size_problem(cells: list[dict]) -> str:
+    """What is too large in a notebook's cells, as JSON has them, or ""."""
+    if len(cells) > MOST_CELLS:
+        return f"the notebook has {len(cells):,} cells, and at most {MOST_CELLS:,} are read"
+    size = sum(len("".join(cell["source"])) for cell in cells)
+    if size > MOST_CHARACTERS:
+        return f"its cells hold {size:,} characters, and at most {MOST_CHARACTERS:,} are read"
+    return ""
+
+
+def parses(source: str) -> bool:
+    """Whether this is Python, with ``await`` at the top level, as JupyterLab runs it."""
+    try:
+        compile(source, "answer", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def differ(one: str, other: str) -> bool:

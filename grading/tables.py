@@ -66,13 +66,12 @@ def merge_by_hand(parts: Iterable[Path], out: Path) -> None:
     write_csv(out / "manual.csv", BY_HAND, rows.values())
 
 
-def write(out: Path, results: list[dict]) -> int:
-    """Write all tables; return the number of pairs that look alike."""
+def write(out: Path, results: list[dict], sets: Path) -> int:
+    """Write all tables; return the number of submissions that look alike."""
     results = sorted(results, key=lambda result: (result["lesson"], result["student"]))
     grades = pd.DataFrame(grade_rows(results), columns=COLUMNS).astype({"points": float})
     write_csv(out / "grades.csv", COLUMNS, grades.to_numpy())
-    sums = grades.pivot_table("points", "student", "lesson", "sum", fill_value=0.0).round(2)
-    write_csv(out / "platform.csv", ["student", *sums], sums.reset_index().to_numpy())
+    write_csv(out / "platform.csv", *for_a_platform(grades, results))
     by_hand = {tuple(row[:3]): row for row in read_by_hand(out) if any(row)}
     for result in results:
         for task, row in result["rows"].items():
@@ -80,10 +79,26 @@ def write(out: Path, results: list[dict]) -> int:
                 key = result["student"], result["lesson"], task
                 by_hand.setdefault(key, [*key, "", ""])
     write_csv(out / "manual.csv", BY_HAND, by_hand.values())
-    pairs = list(lookalikes.find_pairs(results))
-    write_csv(out / "alike.csv", ["lesson", "student", "and", "alike"], pairs)
+    alike = list(lookalikes.find_groups(results, sets))
+    write_csv(out / "alike.csv", ["lesson", "group", "student", "most like", "alike"], alike)
     (out / "class.md").write_text("\n".join(class_page(results, grades)), encoding="utf-8")
-    return len(pairs)
+    return len(alike)
+
+
+def for_a_platform(grades: pd.DataFrame, results: list[dict]) -> tuple[list[str], list[list]]:
+    """The head and a row for each student: of each set the points, the most, and how late."""
+    sums = grades.pivot_table(["points", "of"], "student", "lesson", "sum", fill_value=0.0).round(2)
+    late = {(result["student"], result["lesson"]): result["late"] for result in results}
+    lessons = sorted(grades["lesson"].unique())
+    head = ["student"]
+    head += [f"{lesson}{column}" for lesson in lessons for column in ("", " maximum", " late")]
+    most = {lesson: sums["of", lesson].max() for lesson in lessons}
+    rows = []
+    for student, row in sums.iterrows():
+        rows.append([student])
+        for lesson in lessons:
+            rows[-1] += [row["points", lesson], most[lesson], late.get((student, lesson), "")]
+    return head, rows
 
 
 def grade_rows(results: Iterable[dict]) -> Iterator[list]:
@@ -98,7 +113,8 @@ def grade_rows(results: Iterable[dict]) -> Iterator[list]:
             elif row["by_hand"]:
                 reasons.append("to be marked by hand, in manual.csv")
             reasons += filter(None, [result["late"]])
-            yield [student, lesson, task, round(points, 2), row["of"], one_line("; ".join(reasons))]
+            points = round(points * (1 - result["penalty"]), 2)
+            yield [student, lesson, task, points, row["of"], one_line("; ".join(reasons))]
 
 
 def write_csv(path: Path, head: list[str], rows: Iterable[list]) -> None:

@@ -56,9 +56,10 @@ def compare(
 
     Two functions without arguments are measured in five blocks in this process; two names such as
     ``"module:function"`` in five processes, one block in each, because processes differ. In each
-    round of a block both versions are timed twice, in an order drawn anew. Twenty rounds give a
-    ratio of minima, which hold little of the noise of other programs; the median of these is the
-    block's ratio. ``varies=True`` takes the ratio of medians instead: for work that itself varies.
+    round of a block both versions are timed twice, in an order drawn anew. Twenty to 39 rounds, or
+    fewer of calls that take more than a few milliseconds, give a ratio of minima, which hold little
+    of the noise of other programs; the median of these is the block's ratio. ``varies=True`` takes
+    the ratio of medians instead: for work that itself varies.
     The mean of five blocks has an interval by Student's t, on logarithms. New is slower or faster
     if that interval is farther from 1 than that of the A/A tests, the mean of both versions against
     themselves, and farther than 1 %.
@@ -70,10 +71,11 @@ def compare(
 
     Give both the same data: arrays at two addresses can differ by some percent in speed. Check
     first that their results are equal, and synchronise a GPU inside both. First calls are not
-    counted; garbage collection stays on; processes use as many torch threads as this one.
-    ``seconds`` are for measuring, in all; to start a process with torch takes about one more.
-    Raises ValueError if ``seconds`` are too few or processes fail, TimeoutExpired if a process
-    hangs, and what old and new raise here.
+    counted; garbage collection stays on, but minima and medians leave out most of its time;
+    processes use as many torch threads as this one.
+    ``seconds`` are for measuring, in all, but each block has at least two rounds, however long they
+    take; to start a process with torch takes about one more. Raises ValueError if processes fail,
+    TimeoutExpired if a process hangs, and what old and new raise here.
     """
     _input.positive("seconds", seconds)
     named = all(isinstance(work, str) and ":" in work for work in (old, new))
@@ -95,7 +97,7 @@ def conclude(logarithms: list[list[float]]) -> Comparison:
 
 
 def measure_block(old: Work, new: Work, seconds: float, varies: bool) -> list[float]:
-    """Time rounds for so many seconds: the logarithms of new / old and again / first."""
+    """Time two or more rounds for so many seconds: the logarithms of new / old, again / first."""
     old()  # first calls take longer
     new()
     versions, repeats = [old, old, new, new], 1
@@ -103,17 +105,11 @@ def measure_block(old: Work, new: Work, seconds: float, varies: bool) -> list[fl
         repeats *= 2
     rounds, order = [], random.Random()  # which leaves the caller's random numbers alone
     start = time.perf_counter()
-    while (spent := time.perf_counter() - start) < seconds:
+    while len(rounds) < 2 or time.perf_counter() - start < seconds:
         times = [0] * len(versions)
         for version in order.sample(range(len(versions)), len(versions)):
             times[version] = nanoseconds(versions[version], repeats)
         rounds.append(times)
-    if len(rounds) == 1:
-        enough = math.ceil(1.5 * BLOCKS * spent)
-        raise ValueError(
-            f"seconds={BLOCKS * seconds:g} are too few, because {BLOCKS} blocks of two rounds need "
-            f"more: give seconds={enough}"
-        )
     return log_ratios(np.array(rounds), varies)
 
 

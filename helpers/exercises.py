@@ -8,11 +8,12 @@ end of this module.
 """
 
 import hashlib
+import io
 import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial, wraps
 from itertools import repeat
@@ -23,6 +24,7 @@ from statistics import median
 from helpers import units
 
 most_goes = 5  # at a check of something timed; one is enough for an answer known to be wrong
+READERS = (__name__, "grading.values")  # who may read what has to be measured
 RECORDINGS = Path(__file__).resolve().parent.parent / "assets" / "recordings"
 
 
@@ -127,11 +129,21 @@ def _kind_name(kind: object) -> str:
 
 
 def patiently(check: Callable[[], None], times: int = 3) -> None:
-    """Run a ``check`` of something timed, again if it fails: a busy computer can spoil a time."""
-    for _ in range(min(times, most_goes) - 1):
-        with suppress(AssertionError):
-            return check()
-    return check()
+    """Run a ``check`` of something timed, again if it fails: a busy computer can spoil a time.
+
+    Only the last run prints what it found.
+    """
+    for go in range(1, min(times, most_goes) + 1):
+        printed = io.StringIO()
+        try:
+            with redirect_stdout(printed):
+                check()
+        except AssertionError:
+            if go < min(times, most_goes):
+                continue
+            print(printed.getvalue(), end="")
+            raise
+        return print(printed.getvalue(), end="")
 
 
 def faster(
@@ -231,36 +243,63 @@ def _shown(value: object) -> str:
 # What a check may hand to a student's function besides plain data.
 
 
-@dataclass
-class Work:
-    """A function to be timed: its n-th call takes ``seconds[n]``, further ones as the last."""
+class Measured:
+    """Its times can be measured, but not read, except by this module and by the grader."""
+
+    def __getattribute__(self, name: str) -> object:
+        reader = sys._getframe(1).f_globals.get("__name__", "")
+        if name in ("seconds", "waiting", "free", "launch", "__dict__") and reader not in READERS:
+            raise AttributeError(f"{name} of a {type(self).__name__} can only be measured")
+        return super().__getattribute__(name)
+
+
+@dataclass(repr=False)
+class Work(Measured):
+    """A function to be timed: its n-th call takes ``seconds[n]``, further ones as the last.
+
+    It sleeps all that time, unless it is ``busy``: then it keeps the processor at work. If it works
+    ``ahead``, as the worker of a loader does, each further one begins when the call before it has
+    returned, so a call waits only for what is left.
+    """
 
     seconds: list[float]
     calls: int = 0
+    busy: bool = False
+    ahead: bool = False
+    returned: float = 0.0  # when the last call did, on the clock of time.perf_counter
 
     def __call__(self) -> int:
         """Take the time, and return the number of calls so far."""
-        time.sleep(self.seconds[min(self.calls, len(self.seconds) - 1)])
+        begins = self.returned if self.ahead and self.calls else time.perf_counter()
+        end = begins + self.seconds[min(self.calls, len(self.seconds) - 1)]
+        while self.busy and time.perf_counter() < end:
+            pass
+        time.sleep(max(0.0, end - time.perf_counter()))
         self.calls += 1
+        self.returned = time.perf_counter()
         return self.calls
 
 
-@dataclass
-class Device:
+@dataclass(repr=False)
+class Device(Measured):
     """A pretended GPU. Its n-th call asks for ``seconds[n]`` of work, further ones as the last.
 
-    A call returns at once; ``synchronize`` returns when all is done. ``waiting`` seconds of
-    somebody else's work stand in the queue before the first call.
+    A call returns after ``launch`` seconds, in which the device can do earlier work;
+    ``synchronize`` returns when all is done. ``waiting`` seconds of somebody else's work stand in
+    the queue before the first call.
     """
 
     seconds: list[float]
     waiting: float = 0.0
     calls: int = 0
     free: float = 0.0  # when all is done, on the clock of time.perf_counter
+    launch: float = 0.0
 
     def __call__(self) -> int:
         """Ask for one piece of work, and return the number of calls so far."""
-        begins = max(self._all_done(), time.perf_counter())
+        done = self._all_done()
+        time.sleep(self.launch)
+        begins = max(done, time.perf_counter())
         self.free = begins + self.seconds[min(self.calls, len(self.seconds) - 1)]
         self.calls += 1
         return self.calls

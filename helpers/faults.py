@@ -2,7 +2,8 @@
 
 A fault is a few lines of that program and the lines that replace them in the fast program, as
 ``faults.toml`` lists them. They do not overlap, so a program may have any of them:
-``source(["pixels", "copy"])`` has two.
+``source(["pixels", "copy"])`` has two. ``more_faults.toml`` lists faults that the program does not
+have, and which ``source`` can add.
 """
 
 import tomllib
@@ -23,21 +24,31 @@ class Fault(NamedTuple):
     fast: str
 
 
-CATALOGUE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-FAULTS = {name: Fault(**fault) for name, fault in CATALOGUE.items()}
+def _catalogue(name: str) -> dict[str, Fault]:
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return {name: Fault(**fault) for name, fault in tomllib.loads(text).items()}
+
+
+FAULTS, MORE = _catalogue("faults.toml"), _catalogue("more_faults.toml")
 
 
 def source(names: Iterable[str]) -> str:
     """The text of the program with these faults and without the others."""
     names = set(names)
-    if unknown := names - set(FAULTS):
-        raise ValueError(f"names must be of {', '.join(FAULTS)}, but {sorted(unknown)} came")
+    if unknown := names - set(FAULTS | MORE):
+        known = ", ".join(FAULTS | MORE)
+        raise ValueError(f"names must be of {known}, but {sorted(unknown)} came")
     text = SLOW.read_text(encoding="utf-8")
     for name, fault in FAULTS.items():
         if text.count(fault.slow) != 1:
             raise ValueError(f"{SLOW.name} must hold the fault {name!r} once")
         if name not in names:
             text = text.replace(fault.slow, fault.fast)
+    for name, fault in MORE.items():
+        if text.count(fault.fast) != 1:
+            raise ValueError(f"{SLOW.name} must have one place for the fault {name!r}")
+        if name in names:
+            text = text.replace(fault.fast, fault.slow)
     return text
 
 

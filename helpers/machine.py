@@ -1,4 +1,4 @@
-"""What this computer is, how fast it could be on paper, and how fast it was seen to be.
+"""What this computer is, its theoretical peak, and how fast it was seen to be.
 
 The peak is a multiplication: cores × lanes × multiply-add units × 2 × clock. The ceilings are
 measured: the best rates of a few workloads that are made to be fast. They are lower bounds on what
@@ -23,8 +23,8 @@ from helpers import _input, units
 MATRIX_SIZES = (256, 512, 1024)
 BUDGET = 0.03  # seconds for each measurement
 COPY_BYTES = 128_000_000  # per tensor; 64 MB still fit into the last cache of some servers
-# Multiply-add units per core, an assumption: most cores with AVX2 have two, Apple's have four, and
-# of those with AVX-512 some have only one of its full width, or run it in two halves.
+# Multiply-add units per core, an assumption: most cores with AVX2 have two, Apple's fast ones four,
+# and of those with AVX-512 some have only one of its full width, or run it in two halves.
 FMA_UNITS = 2
 THREADS = torch.get_num_threads()  # read once: an interrupted cell may leave another number
 
@@ -56,7 +56,7 @@ def describe() -> dict[str, str | int]:
     bfloat16 = [name for name in ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16") if known.get(name)]
     return {
         "processor": _processor(),
-        "system": f"{platform.system()} {platform.machine()}",
+        "operating system": f"{platform.system()} {platform.machine()}",
         "physical cores": psutil.cpu_count(logical=False) or 1,
         "logical cores": os.cpu_count() or 1,
         "memory": psutil.virtual_memory().total,
@@ -80,10 +80,11 @@ def table() -> pd.DataFrame:
 
 
 def lanes(dtype: torch.dtype = torch.float32) -> int | None:
-    """On how many numbers of ``dtype`` one vector instruction works; None where that is unknown.
+    """On how many values of ``dtype`` one vector instruction works; None where that is unknown.
 
-    For float32: 16 with AVX-512, 8 with AVX2, 4 with ARM's NEON. Only float32 and float64, because
-    smaller numbers have instructions of other shapes.
+    For float32: 16 with AVX-512, 8 with AVX2, 4 with ARM's NEON. An ARM processor with wider SVE
+    instructions has more. ``dtype`` is float32 or float64: smaller types need instructions of
+    other shapes, which many processors lack, so the number means little for them.
     """
     known = torch.cpu.get_capabilities()
     widths = {"avx512_f": 64, "avx2": 32, "neon": 16}  # bytes, the widest first
@@ -92,10 +93,11 @@ def lanes(dtype: torch.dtype = torch.float32) -> int | None:
 
 
 def clock() -> float | None:
-    """The highest clock rate that the system reports, in Hz; None where it reports none.
+    """The highest clock frequency that the system reports, in Hz; None where it reports none.
 
-    It may be the rate that the maker guarantees, which a cool processor exceeds, or the highest
-    that one busy core reaches alone (Linux with ``intel_pstate``), which all cores together do not.
+    If the cores differ, it is the mean over them. It may be the frequency that the maker
+    guarantees, which a cool processor exceeds, or the highest that one busy core reaches alone
+    (Linux with ``intel_pstate``), which all cores together do not.
     """
     try:
         reported = psutil.cpu_freq()
@@ -106,7 +108,7 @@ def clock() -> float | None:
 
 
 def peak(dtype: torch.dtype = torch.float32, threads: int = 1) -> float | None:
-    """The arithmetic rate on paper, in FLOP/s, or None where lanes or clock are unknown.
+    """The theoretical peak, in FLOP/s, or None where lanes or clock are unknown.
 
     Cores, one for each of the ``threads``, × lanes × FMA_UNITS × 2 operations per multiply-add ×
     clock.

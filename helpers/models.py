@@ -1,8 +1,9 @@
-"""ResNet-50 and ViT-B/16 in plain ``torch.nn``, one idea for each class, to be read top to bottom.
+"""ResNet-50, ViT-B/16 and GPT-2 in plain ``torch.nn``, one idea for each class, from top to bottom.
 
-Both take (N, 3, H, W) float32 images and return (N, classes) logits. Shape by shape they are the
-published networks; only their weights are not trained. Build them under ``torch.device("meta")``
-to count without memory or arithmetic.
+The first two take (N, 3, H, W) float32 images and return (N, classes) logits. GPT-2 takes (N, T)
+tokens and returns (N, T, vocabulary) logits. Their layers have the shapes of the published
+networks, but their weights are not trained. Build them under ``torch.device("meta")`` to count
+without memory or arithmetic.
 """
 
 import torch
@@ -105,7 +106,10 @@ class Attention(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Attention, then a small network for each token, each added to its normalised input."""
+    """Attention, then a small network for each token.
+
+    Each works on its normalised input, and its result is added to the input as it was.
+    """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -148,11 +152,116 @@ class ViT_B_16(nn.Module):
         return self.linear(x[:, 0])
 
 
+class Cache:
+    """The keys and values of all tokens so far, in each block: with it, no token is computed twice.
+
+    ``keys`` and ``values`` are (blocks, N, heads, context, width / heads), in the model's type.
+    ``length`` tokens are stored. ``batch`` is N of the tokens. Use it under ``torch.no_grad()``.
+    """
+
+    def __init__(self, model: "GPT2", batch: int = 1) -> None:
+        weight, attention = model.tokens.weight, model.blocks[0].attention
+        context, width = model.position.weight.shape
+        shape = (len(model.blocks), batch, attention.heads, context, width // attention.heads)
+        self.keys = weight.new_zeros(shape)
+        self.values = weight.new_zeros(shape)
+        self.length = 0
+
+    def add(self, block: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the new tokens' keys and values; return those of all tokens so far."""
+        end = self.length + keys.shape[2]
+        self.keys[block, :, :, self.length : end] = keys
+        self.values[block, :, :, self.length : end] = values
+        return self.keys[block, :, :, :end], self.values[block, :, :, :end]
+
+
+class CausalAttention(Attention):
+    """Each token attends to itself and to all tokens before it."""
+
+    def forward(self, x: Tensor, cache: Cache | None = None, block: int = 0) -> Tensor:
+        q, k, v = self.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (self.split_heads(part) for part in (q, k, v))
+        if cache is not None:
+            k, v = cache.add(block, k, v)
+        new, every = q.shape[2], k.shape[2]
+        # A single new token sees all tokens; of several, each sees itself and those before it.
+        sees = None
+        if new > 1:
+            sees = torch.ones(new, every, dtype=torch.bool, device=x.device).tril(every - new)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=sees)
+        return self.to_out(mixed.transpose(1, 2).flatten(2))
+
+
+class DecoderBlock(nn.Module):
+    """An encoder block whose attention is causal and can use a cache."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = CausalAttention(width, heads)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: Tensor, cache: Cache | None = None, block: int = 0) -> Tensor:
+        x = x + self.attention(self.norm1(x), cache, block)
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT2(nn.Module):
+    """Tokens and their positions as vectors, decoder blocks, and a score for each next token.
+
+    (N, T) whole numbers in, (N, T, vocabulary) logits out. The default is the smallest published
+    size, with 124,439,808 parameters; the other three are in ``GPT2_SIZES``. The last product uses
+    the table of the tokens again. Without attention, a token takes 2 FLOP per parameter that is a
+    factor of a product: 247,064,064. Radford et al., "Language models are unsupervised multitask
+    learners", 2019.
+    """
+
+    def __init__(
+        self,
+        blocks: int = 12,
+        heads: int = 12,
+        width: int = 768,
+        vocabulary: int = 50_257,
+        context: int = 1024,
+    ) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.position = nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(DecoderBlock(width, heads) for _ in range(blocks))
+        self.norm = nn.LayerNorm(width)
+        for table in (self.tokens, self.position):
+            nn.init.normal_(table.weight, std=0.02)  # as published, so logits stay small
+
+    def forward(self, tokens: Tensor, cache: Cache | None = None) -> Tensor:
+        """The logits; with a ``cache``, the tokens continue those that it holds."""
+        start = 0 if cache is None else cache.length
+        end, most = start + tokens.shape[1], self.position.num_embeddings
+        if end > most:
+            raise ValueError(f"tokens must be {most} or fewer with those of the cache, not {end}")
+        x = self.tokens(tokens) + self.position(torch.arange(start, end, device=tokens.device))
+        for number, block in enumerate(self.blocks):
+            x = block(x, cache, number)
+        if cache is not None:
+            cache.length = end
+        return F.linear(self.norm(x), self.tokens.weight)
+
+
+GPT2_SIZES = {  # blocks, heads, width
+    "124M": (12, 12, 768),
+    "355M": (24, 16, 1024),
+    "774M": (36, 20, 1280),
+    "1.5B": (48, 25, 1600),
+}
+
+
 def macs(model: nn.Module, x: Tensor) -> int:
     """The multiply-adds of ``model(x)``, from shapes: of a layer, outputs × weights per output.
 
     Counts ``nn.Conv2d``, ``nn.Linear`` and the two products of ``Attention``, where they are
-    called as modules, as in this file and in ``workloads.SmallCNN``; all else is 0 by convention.
+    called as modules, as in the first two models and in ``workloads.SmallCNN``; all else is 0 by
+    convention. Of GPT-2, the last product is missing, and attention with a cache is wrong.
     """
     total = 0
 

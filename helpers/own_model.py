@@ -5,16 +5,24 @@ What cannot be measured is refused in one sentence: what came, what was expected
 
 import dataclasses
 import importlib
+import io
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from torch.autograd.profiler_util import FunctionEvent
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 
+COPIES = {getattr(torch.ops.aten, name) for name in ("clone", "copy_", "_to_copy", "empty", "cat")}
+LOOK_UPS = {torch.ops.aten.embedding, torch.ops.aten._embedding_bag_forward_only}
+LOOK_UPS.add(torch.ops.aten._embedding_bag)
 DEVICES = "cpu|cuda"  # on which the report knows how to measure
 
 
@@ -36,12 +44,17 @@ def load(name: str) -> tuple[nn.Module, object]:
         )
     try:
         built = getattr(importlib.import_module(module), function)()
-    except Exception as error:
+    except SyntaxError as error:
+        raise Refused(
+            f"{name} must be in a file that Python can read, but a {type(error).__name__} "
+            f"({error.msg}) came: correct line {error.lineno} of {error.filename}, "
+            f"{(error.text or '').strip()!r}"
+        ) from error
+    except (Exception, SystemExit) as error:
         raise Refused(
             f"{name} must be a function that can be called without arguments, but "
-            f"{_summary(error)} came: start in the folder that holds {module} (this is "
-            f"{Path.cwd()}) or put that folder on PYTHONPATH, and call the function alone: that "
-            "shows the line"
+            f"{_summary(error)} came: put the folder that holds {module} on PYTHONPATH (this is "
+            f"{Path.cwd()}), and call the function alone: that shows the line"
         ) from error
     if not isinstance(built, tuple) or len(built) != 2:
         raise Refused(
@@ -62,11 +75,7 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
             f"model must be an nn.Module, but {_kind(model)} came: put what you call with the "
             "example into an nn.Module, and make one, as in model = MyModel()"
         )
-    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
-        raise Refused(
-            "model must be one that can be watched inside, but a ScriptModule came: give the "
-            "nn.Module from before torch.jit.script or torch.jit.trace"
-        )
+    _refuse_modules(model)
     _refuse_tensors([*model.parameters(), *model.buffers(), *tensors(example)])
     if hidden := [leaf for leaf in tree_leaves(example) if dataclasses.is_dataclass(leaf)]:
         raise Refused(
@@ -76,9 +85,16 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
         )
     args = example if isinstance(example, tuple) else (example,)
     args, kwargs = ((), example) if isinstance(example, dict) else (args, {})
+    sized = [tensor for tensor in tensors(example) if tensor.dim()]
+    if sized and not len(sized[0]):
+        raise Refused(
+            f"example must hold one sample or more, but {described(example)} came: give a batch of "
+            "the size that you use"
+        )
+    printed = io.StringIO()
     try:
-        with torch.no_grad():
-            model.eval()(*args, **kwargs)
+        with torch.no_grad(), redirect_stdout(printed):
+            output = model.eval()(*args, **kwargs)
     except Exception as error:
         raise Refused(
             f"model must take the example, but {described(example)} came, and {_summary(error)}: "
@@ -86,16 +102,56 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
             "a tuple is several arguments, a dict arguments by name) or the model's forward: "
             "calling it alone, under torch.no_grad() as here, shows the line"
         ) from error
+    if isinstance(output, Iterator):
+        raise Refused(
+            f"model must return when its work is done, but {_kind(output)} came: return a list, as "
+            "in return list(...)"
+        )
+    if text := printed.getvalue():
+        raise Refused(
+            f"forward must not print, because the time of printing would be measured too, but "
+            f"{text.splitlines()[0][:60]!r} was printed: remove the print from the model"
+        )
     return args, kwargs
+
+
+def _refuse_modules(model: nn.Module) -> None:
+    """Refuse modules whose inside cannot be watched, or whose weights cannot be counted."""
+    for module in model.modules():
+        if isinstance(module, torch.jit.ScriptModule):
+            raise Refused(
+                "model must be one that can be watched inside, but a ScriptModule came: give the "
+                "nn.Module from before torch.jit.script or torch.jit.trace"
+            )
+        if hasattr(module, "_orig_mod") or module._compiled_call_impl is not None:
+            raise Refused(
+                "model must be one that can be watched inside, but a compiled one came: give the "
+                "nn.Module from before torch.compile, which runs operator by operator"
+            )
+        if any(isinstance(value, torch.ScriptObject) for value in vars(module).values()):
+            raise Refused(
+                f"model must hold its weights as tensors, but {_kind(module)} with packed weights "
+                "came: give the model from before it was quantised"
+            )
 
 
 def _refuse_tensors(tensors: list[Tensor]) -> None:
     """Refuse tensors that cannot be measured: their device, their layout, their restrictions."""
     for tensor in tensors:
+        if nn.parameter.is_lazy(tensor):
+            raise Refused(
+                "model must have all its parameters, but one came whose shape is not known yet: "
+                "call the model once before you return it"
+            )
         if not re.match(DEVICES, str(tensor.device)):
             raise Refused(
                 f"model and example must be on the CPU or on a CUDA GPU, but a tensor on "
                 f'{tensor.device} came: move both, as in model.to("cpu") and example.to("cpu")'
+            )
+        if tensor.is_complex():
+            raise Refused(
+                "model and example must hold real numbers, but complex ones came: their products "
+                "are counted wrongly, so give the real and the imaginary parts as two tensors"
             )
         if tensor.layout != torch.strided or tensor.is_nested or tensor.is_inference():
             layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
@@ -106,20 +162,60 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
             )
 
 
+class Operators(TorchDispatchMode):
+    """While it is entered, it notes which operators run, but for views and copies.
+
+    ``read`` holds the storages that they read as a whole, so not an embedding's table. Enter it
+    before FlopCounterMode, and it sees what that counts.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set = set()
+        self.read: set[int] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if not func.is_view and func.overloadpacket not in COPIES:
+            self.seen.add(func.overloadpacket)
+            if func.overloadpacket not in LOOK_UPS:
+                self.read |= storages([args, kwargs]).keys()
+        return func(*args, **(kwargs or {}))
+
+    def without_formula(self) -> list[str]:
+        """The names of those that FlopCounterMode counts as 0: ``["batch_norm", "relu"]``."""
+        return sorted(str(name).removeprefix("aten.") for name in self.seen - set(flop_registry))
+
+
+def attempted(call: Callable, *arguments: object) -> object:
+    """What ``call`` returns; a model whose operators cannot be watched is refused."""
+    try:
+        return call(*arguments)
+    except Exception as error:
+        raise Refused(
+            f"model must be one whose operators can be counted, but {_summary(error)} came: give "
+            "the part of it that has no gradients and no torch.vmap inside"
+        ) from error
+
+
 def by_module(
-    model: nn.Module, args: tuple, kwargs: dict, read: Callable[[], float]
+    model: nn.Module,
+    args: tuple,
+    kwargs: dict,
+    read: Callable[[], float],
+    operators: Operators | None = None,
 ) -> pd.DataFrame:
     """One call of the model, a row for each call of a module in it, in the order of their ends.
 
     The index is the module's name, and from its second call on ``name (2)``. Columns: ``kind``, its
     class; ``gives``, what it returned; ``leaf``, whether it has no modules in it; ``bytes`` of its
     arguments, its result and its own parameters, without an embedding's table; ``own``, by how much
-    ``read()`` rose while it ran, without the modules that it called itself. The bytes are those of
-    shapes: a tensor that is passed twice, or returned as it came, is counted twice.
+    ``read()`` rose while it ran, without the modules that it called itself and without these hooks.
+    A tensor that is passed twice, or returned as it came, is counted once. A parameter that belongs
+    to no row, but that ``operators`` saw, moves in the nearest module around it that was called.
     """
     names = {module: name or "the model" for name, module in model.named_modules()}
     rows: dict[str, dict] = {}
-    running, calls = [], Counter()
+    running, calls, moved = [], Counter(), set()
 
     def before(module: nn.Module, args: tuple) -> None:
         running.append([0, read()])  # the first is what rises in the modules that it calls
@@ -127,20 +223,22 @@ def by_module(
     def after(module: nn.Module, args: tuple, kwargs: dict, output: object) -> None:
         inside, start = running.pop()
         rose = read() - start
-        if running:
-            running[-1][0] += rose
         calls[module] += 1
         nth = f" ({calls[module]})" if calls[module] > 1 else ""
         touched = tensors([args, kwargs, output])
         if not isinstance(module, (nn.Embedding, nn.EmbeddingBag)):  # of these, some rows are read
             touched += module.parameters(recurse=False)
+        bytes_of = storages(touched)
+        moved.update(bytes_of)
         rows[names[module] + nth] = {
             "kind": type(module).__name__,
             "gives": described(output),
             "leaf": not any(module.children()),
-            "bytes": sum(tensor.nbytes for tensor in touched),
+            "bytes": sum(bytes_of.values()),
             "own": rose - inside,
         }
+        if running:
+            running[-1][0] += read() - start
 
     hooks = [module.register_forward_pre_hook(before) for module in names]
     hooks += [module.register_forward_hook(after, with_kwargs=True) for module in names]
@@ -149,18 +247,49 @@ def by_module(
     finally:
         for hook in hooks:
             hook.remove()
+    for name, parameter in model.named_parameters():
+        for key, size in storages(parameter).items():
+            if operators and key in operators.read - moved:
+                while name and name not in rows:
+                    name = name.rpartition(".")[0]
+                rows[name or "the model"]["bytes"] += size
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def home(model: nn.Module) -> tuple[str, torch.dtype]:
+def home(model: nn.Module, example: object = ()) -> tuple[str, torch.dtype]:
     """The kind of device that the model is on, and the type that most of its parameters have.
 
-    "cpu" and float32 for a model without any.
+    Of a model without parameters, those of its buffers or else of the example count.
     """
     numbers: Counter = Counter()
-    for parameter in model.parameters():
-        numbers[parameter.device.type, parameter.dtype] += parameter.numel()
-    return numbers.most_common(1)[0][0] if numbers else ("cpu", torch.float32)
+    for group in (model.parameters(), model.buffers(), tensors(example)):
+        for tensor in group:
+            numbers[tensor.device.type, tensor.dtype] += tensor.numel()
+        if numbers:
+            return numbers.most_common(1)[0][0]
+    return "cpu", torch.float32
+
+
+def operators_called(event: FunctionEvent) -> tuple[int, float]:
+    """How many operators run in a profiler's event, but in no other operator, and the rest in µs.
+
+    A range of ``record_function`` and an ``autograd.Function`` are no operators.
+    """
+    if "::" in event.name and not event.is_user_annotation:
+        return 1, 0.0
+    inside = [operators_called(child) for child in event.cpu_children]
+    calls, rest = map(sum, zip(*inside, strict=True)) if inside else (0, 0.0)
+    return calls, rest + event.self_cpu_time_total
+
+
+def storages(value: object) -> dict[int, int]:
+    """The storages of the tensors in ``value``, and how many bytes of each they show at most."""
+    bytes_of: dict[int, int] = {}
+    for tensor in tensors(value):
+        with suppress(NotImplementedError, RuntimeError):  # a tensor of vmap has none
+            key = tensor.untyped_storage()._cdata
+            bytes_of[key] = max(tensor.nbytes, bytes_of.get(key, 0))
+    return bytes_of
 
 
 def tensors(value: object) -> list[Tensor]:
@@ -170,10 +299,8 @@ def tensors(value: object) -> list[Tensor]:
 
 def described(value: object) -> str:
     """The shapes and types of the tensors in ``value``: ``(8, 3, 32, 32) float32``."""
-    parts = [
-        f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
-        for tensor in tensors(value)
-    ]
+    shapes = [("nested" if t.is_nested else tuple(t.shape), t.dtype) for t in tensors(value)]
+    parts = [f"{shape} {str(dtype).removeprefix('torch.')}" for shape, dtype in shapes]
     if len(parts) > 3:
         parts[3:] = [f"and {len(parts) - 3} more"]
     return ", ".join(parts) or _kind(value)

@@ -7,12 +7,15 @@ of them a weight, as ``plotting.icicle`` draws it.
 import json
 import pstats
 import re
+import subprocess
 from linecache import getlines
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 from pandas import DataFrame
+
+from helpers import terminal
 
 if TYPE_CHECKING:
     from line_profiler import LineStats
@@ -23,8 +26,9 @@ Stack = tuple[str, ...]
 def function_rows(stats: pstats.Stats) -> DataFrame:
     """A profile of cProfile, one row per function (``workloads.forward``, ``torch.conv2d``).
 
-    Columns: ncalls; primitive, the calls that came from outside the function itself; tottime and
-    cumtime, in seconds.
+    Columns: ncalls; primitive, the calls made while the function was not already running; tottime
+    and cumtime, in seconds. Functions of the same name in one file have a row each, so a name may
+    occur more than once.
     """
     rows = [
         (_function_name(function), ncalls, primitive, tottime, cumtime)
@@ -108,14 +112,14 @@ def line_rows(stats: "LineStats", folder: Path | str = ".") -> DataFrame:
     """A profile of line_profiler, one row per line: function, line, hits, seconds, code.
 
     ``folder`` is where the profiled program was started: the name of its file may be relative to
-    it. The code is empty where the file no longer exists.
+    it. The code is what the file holds now, and empty where it has no such line any more.
     """
     rows = []
     for (file, _, function), lines in stats.timings.items():
         path = Path(folder, file)
         source = path.read_text("utf-8").splitlines() if path.exists() else getlines(file)
         for line, hits, ticks in lines:
-            code = source[line - 1].strip() if source else ""
+            code = source[line - 1].strip() if line <= len(source) else ""
             rows.append((function, line, hits, ticks * stats.unit, code))
     return DataFrame(rows, columns=["function", "line", "hits", "seconds", "code"])
 
@@ -175,13 +179,36 @@ def folded_stacks(text: str) -> dict[Stack, int]:
     return weights
 
 
+def record(command: str, folder: Path) -> tuple[Path | None, str]:
+    """Run a profiler's ``command`` in ``folder``; return its profile, and what the program prints.
+
+    The profile is the file after ``-o``, or None where Scalene is not installed, or py-spy is not
+    installed or not permitted. Scalene runs again, at most twice, if the program fails or the
+    profile is empty: before Python 3.12 its signal can break an import (CPython issue 91351).
+    """
+    profile = Path(folder, re.search(r"-o (\S+)", command)[1])
+    is_scalene = " scalene " in command
+    # Scalene would set this variable, to its default, and then start Python once more.
+    settings = {"SCALENE_ALLOCATION_SAMPLING_WINDOW": str(2**20)} if is_scalene else {}
+    for _ in range(3 if is_scalene else 1):
+        try:
+            printed = terminal.run(command, folder, **settings).stdout
+            if not is_scalene or "files" in json.loads(profile.read_text(encoding="utf-8")):
+                return profile, printed
+        except (OSError, subprocess.CalledProcessError):
+            if not is_scalene and not command.startswith("py-spy"):
+                raise
+    return None, ""
+
+
 def times_by_function(path: Path) -> dict[str, float]:
     """How long each function ran with all that it called, as the profile in ``path`` has it.
 
     Reads cProfile (``.prof``, seconds), line_profiler (``.lprof``, nanoseconds on most computers),
     pyinstrument's JSON (``.tree``, seconds), py-spy's raw stacks (``.raw``, samples) and Scalene
-    (``.json``, percent). Scalene's rows of functions differ: they are without the functions that
-    they call, and also without some of their own lines, such as the ``for`` of a tight loop.
+    (``.json``, percent). Scalene differs: its lines do not include what they call, so the times of
+    its functions do not either. They are the sums of a function's lines, because Scalene's own rows
+    of functions lack some lines, such as the ``for`` of a tight loop.
     """
     if path.suffix == ".prof":
         stats = pstats.Stats(str(path)).stats.items()
@@ -201,19 +228,33 @@ def times_by_function(path: Path) -> dict[str, float]:
         functions = [({frame.split(" (")[0] for frame in stack}, n) for stack, n in stacks]
         times = [(name, samples) for names, samples in functions for name in names]
     else:
-        files = json.loads(path.read_text(encoding="utf-8"))["files"].values()
-        times = [(row["line"], _scalene_share(row)) for f in files for row in f["functions"]]
+        times = []
+        for file in json.loads(path.read_text(encoding="utf-8"))["files"].values():
+            names = {row["lineno"]: row["line"] for row in file["functions"]}
+            inside = [row for row in file["lines"] if row["start_function_line"] in names]
+            times += [(names[r["start_function_line"]], _scalene_share(r)) for r in inside]
     by_function: dict[str, float] = {}
     for name, time in times:
         by_function[name] = by_function.get(name, 0) + time
     return by_function
 
 
+def samples_of(path: Path) -> int:
+    """How many samples py-spy (``.raw``) or Scalene (``.json``) took for the profile in ``path``.
+
+    Scalene's are those that found a thread which was not waiting for a lock or another thread.
+    """
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".raw":
+        return sum(folded_stacks(text).values())
+    return sum(sample["count"] for _, sample in json.loads(text)["stacks"])
+
+
 def scalene_lines(path: Path, script: str) -> DataFrame:
     """Scalene's profile of a ``script``, indexed by line number.
 
-    Columns: ``code``; ``share`` of the CPU samples, from 0 to 1; ``asked``, the bytes requested in
-    all; ``peak``, the most bytes that one run of the line held.
+    Columns: ``code``; ``share`` of the CPU samples, from 0 to 1; ``requested``, the bytes requested
+    in all; ``peak``, the most bytes that one run of the line held.
     """
     files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
     (rows,) = [file["lines"] for name, file in files if Path(name).name == script]
@@ -221,8 +262,8 @@ def scalene_lines(path: Path, script: str) -> DataFrame:
         (r["lineno"], r["line"].strip(), _scalene_share(r) / 100, r["n_malloc_mb"], r["n_peak_mb"])
         for r in rows
     ]
-    table = DataFrame(lines, columns=["number", "code", "share", "asked", "peak"])
-    table[["asked", "peak"]] *= 2**20  # what Scalene calls mb has 1,048,576 bytes
+    table = DataFrame(lines, columns=["number", "code", "share", "requested", "peak"])
+    table[["requested", "peak"]] *= 2**20  # what Scalene calls mb has 1,048,576 bytes
     return table.set_index("number")
 
 

@@ -84,16 +84,20 @@ def nsys_command(line: str) -> tuple[list[str], list[str]]:
     """The flags that ``nsys profile …`` gets, each with its value, and the program with its words.
 
     The first word that is neither a flag nor a flag's value is the program; everything after it
-    belongs to the program. Raises a ValueError if the word ``profile`` is missing.
+    belongs to the program. A line may go on after a backslash at its end. Raises a ValueError if
+    the word ``profile`` is missing.
 
     >>> nsys_command("nsys profile -t nvtx --stats=true python train.py -f true")
     (['-t nvtx', '--stats=true'], ['python', 'train.py', '-f', 'true'])
+    >>> nsys_command("nsys profile -ftrue -t cuda python train.py")
+    (['-ftrue', '-t cuda'], ['python', 'train.py'])
     """
-    words = shlex.split(line)
+    words = shlex.split(line.replace("\\\n", " "))
     if "profile" not in words:
         raise ValueError(f"line must hold the word profile, as in nsys profile …, not {line!r}")
     words, flags = words[words.index("profile") + 1 :], []
     while words and words[0].startswith("-"):
         flag = words.pop(0)
-        flags.append(flag if "=" in flag or not words else f"{flag} {words.pop(0)}")
+        has_its_value = "=" in flag or (len(flag) > 2 and flag[1] != "-")
+        flags.append(flag if has_its_value or not words else f"{flag} {words.pop(0)}")
     return flags, words

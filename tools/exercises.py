@@ -1,6 +1,7 @@
 """The exercise sets: what their cells are, how they are released, how a set grades an answer.
 
     python -m tools.exercises try SET [TASK ...]     the solution, the blank and each wrong answer
+    python -m tools.exercises draw SET [TASK ...]    the same for up to a thousand students
     python -m tools.exercises release                notebooks/solutions to notebooks/exercises
 
 A set is written once, in notebooks/solutions/NN_name/NN_name.ipynb, in nbgrader's source format.
@@ -22,6 +23,7 @@ import io
 import linecache
 import re
 import sys
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import chain, count, product
@@ -150,6 +152,25 @@ def trials(which: Set, task: str) -> Iterator[tuple[str, dict[str, str], set[str
             yield cell.id, results, set(*map(str.split, listed)) or checks
 
 
+def lucky(which: Set, task: str, students: int, seconds: float) -> Iterator[str]:
+    """Students whose numbers let a wrong answer pass every check, or the solution fail.
+
+    Each student has one wrong answer, in turns; as many are tried as ``seconds`` allow. An answer
+    that always chooses the same letter is left out, because for some students it is right.
+    """
+    last, end = which.of(task, "answer")[-1], time.perf_counter() + seconds
+    wrong = [cell for cell in which.wrong if parts(cell.id)[0] == task]
+    wrong = [cell for cell in wrong if not re.search(r'^\w+ = "[a-z]"$', cell.source, re.M)]
+    for number in range(students if wrong else 0):
+        student, cell = f"student {number}", wrong[number % len(wrong)]
+        if not any(grade(which, task, student, {last.id: cell.source}).values()):
+            yield f"{cell.id} passes for {student}"
+        if number % 10 == 0 and any(grade(which, task, student, {}).values()):
+            yield f"the solution of {task} fails for {student}"
+        if time.perf_counter() > end:
+            return
+
+
 def unclear_errors(which: Set, task: str) -> Iterator[str]:
     """What a check says of an answer of a wrong type, where that is not a sentence."""
     last = which.of(task, "answer")[-1]
@@ -193,6 +214,11 @@ def main(arguments: list[str]) -> int:
                     target.write_text(text, encoding="utf-8", newline="\n")
                     print(f"{target.relative_to(notebooks.ROOT)} released")
             return 0
+        case ["draw", word, *tasks]:
+            which = Set(solution(word))
+            found = [bad for task in tasks or which.tasks for bad in lucky(which, task, 1000, 4)]
+            print(*found, sep="\n")
+            return 1 if found else 0
         case ["try", word, *tasks]:
             which, bad = Set(solution(word)), 0
             for task in tasks or which.tasks:

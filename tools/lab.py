@@ -1,10 +1,15 @@
 """``make lab`` and ``make teach``: the reader's own copy of the course, in JupyterLab.
 
     python -m tools.lab [--teach] [--fresh NN] [JUPYTERLAB'S OPTIONS]
+    python -m tools.lab --copy-only [FOLDER] [--fresh NN]
 
 ``work/`` is a student's, ``teach/`` an instructor's. A later call adds what is new and brings what
 the reader never changed up to date; what the reader changed stays. ``--fresh 04`` starts lesson 04
 again, and keeps the old one under another name.
+
+``--copy-only`` starts no JupyterLab. Its FOLDER is a student's, who can only read the course, as on
+a hub: it gets ``work/``, what the lessons show from outside it, and a Makefile for ``make lab
+FRESH=04``, which uses the course's own Python.
 """
 
 import argparse
@@ -13,10 +18,12 @@ import hashlib
 import json
 import os
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from nbformat import NotebookNode
 
@@ -31,23 +38,40 @@ ON_SCREEN = {
     "statusbar-extension/plugin": {"visible": False},
 }
 SETTINGS = ".settings"
+# What lessons show from outside their folder. It is copied, because JupyterLab shows no picture
+# behind a link that leads out of the folder in which it was started.
+BESIDE = ("assets", "docs")
+MAKEFILE = """\
+# make lab FRESH=04 starts lesson 04 again; your own file is kept under another name.
+lab:
+\t@cd {course} && .venv/bin/python -m tools.lab --copy-only "$(CURDIR)" $(if $(FRESH),--fresh $(FRESH))
+"""  # noqa: E501
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.lab", allow_abbrev=False)
     parser.add_argument("--teach", action="store_true", help="an instructor's copy, in teach/")
     parser.add_argument("--fresh", default="", help="the lesson to start again, such as 04")
+    words = "start no JupyterLab; bring the copy in FOLDER up to date, by default the course's own"
+    parser.add_argument(
+        "--copy-only", nargs="?", const=notebooks.ROOT, metavar="FOLDER", help=words
+    )
     options, jupyter = parser.parse_known_args(arguments)
-    folder = notebooks.ROOT / ("teach" if options.teach else "work")
+    course = Path(options.copy_only or notebooks.ROOT).resolve()
+    folder = course / ("teach" if options.teach else "work")
     try:
         for line in hand_out(folder, options.teach, options.fresh):
-            print(line)
+            print(line, flush=True)  # before the server's own lines
+        if course != notebooks.ROOT:
+            copy_beside(course)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             advice = "nothing of yours has changed. Free some space, and call this again"
         else:
             advice = "copy the course to a folder of your own, and call this there"
         sys.exit(f"The reader's copy cannot be written to {folder} ({error.strerror}): {advice}.")
+    if options.copy_only:
+        return
     # Rooted in the course, because lessons show figures that are not in the reader's folder. An
     # instructor sees JupyterLab's Simple Interface, with settings apart from the instructor's own.
     interface = "doc" if options.teach else "lab"
@@ -75,27 +99,56 @@ def hand_out(folder: Path, teach: bool = False, restart: str = "") -> Iterator[s
     restarted = {name for name in course if restart and chosen.match(name)}
     if restart and not restarted:
         lessons = ", ".join(sorted(name[:2] for name in course if name[:2].isdigit()))
-        sys.exit(f"There is no lesson {restart!r} to start again: give one of {lessons}.")
-    folder.mkdir(exist_ok=True)
+        sys.exit(
+            f"There is no lesson {restart!r} to start again: give one of {lessons}, or a set of "
+            "exercises such as exercises/01_timing."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
     ledger = folder / LEDGER
     versions = read_ledger(ledger)
     for name, content in course.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if name in restarted and path.exists():
-            yield f"{path.name} starts again; yours is kept as {put_aside(path).name}"
+            kept = put_aside(path).relative_to(folder.parent).as_posix()
+            yield f"{folder.name}/{name} starts again; yours is kept as {kept}"
         given, newest = versions.get(name), digest(content)
         current = digest(path.read_bytes()) if path.exists() else None
         if current in (None, given, newest):
             if current != newest:
                 write(path, content)
         elif given is None:
-            yield f"{name} differs from the course's; yours stays (--fresh starts it again)"
+            yield f"{folder.name}/{name} differs from the course's; yours stays{again(name, teach)}"
         elif given != newest:
-            yield f"{name} is newer in the course; yours stays (--fresh starts it again)"
+            yield f"{folder.name}/{name} is newer in the course; yours stays{again(name, teach)}"
             continue
         versions[name] = newest
     write(ledger, json.dumps(versions, indent=1).encode())
+
+
+def again(name: str, teach: bool) -> str:
+    """What to type to start a file again: `` (make lab FRESH=01_timing starts it again)``."""
+    path = PurePosixPath(name)
+    short = path.parent if path.parent.name == path.stem else name.removesuffix(".ipynb")
+    if shutil.which("make"):
+        line = f"make {'teach' if teach else 'lab'} FRESH={short}"
+    else:
+        line = f"{sys.executable} -m tools.lab {'--teach ' * teach}--fresh {short}"
+    return f" ({line} starts it again)"
+
+
+def copy_beside(course: Path) -> None:
+    """Bring what is beside ``work/`` in a student's folder up to date."""
+    files = [path for name in BESIDE for path in (notebooks.ROOT / name).rglob("*")]
+    contents = {
+        path.relative_to(notebooks.ROOT): path.read_bytes() for path in files if path.is_file()
+    }
+    makefile = MAKEFILE.format(course=shlex.quote(str(notebooks.ROOT)))
+    for name, content in {**contents, Path("Makefile"): makefile.encode()}.items():
+        path = course / name
+        if not path.exists() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path, content)
 
 
 def read_ledger(path: Path) -> dict[str, str]:
@@ -149,7 +202,8 @@ def readers_copy(lesson: NotebookNode, teach: bool) -> NotebookNode:
 
 
 def put_aside(path: Path) -> Path:
-    free = (path.with_name(f"{path.stem}.before-{n}{path.suffix}") for n in count(1))
+    """Rename ``path`` to a free name, which JupyterLab lists after that of the course's file."""
+    free = (path.with_name(f"{path.stem}.yours-{n}{path.suffix}") for n in count(1))
     return path.rename(next(name for name in free if not name.exists()))
 
 

@@ -2,11 +2,11 @@
 
     python -m tools.report package.module:function
 
-The function takes no arguments and returns the model and an example. The page, in reports/, needs
-nothing but itself: no script, no picture and no font from elsewhere.
+The function takes no arguments and returns the model and an example. The page, in reports/, begins
+with what to ask next. It needs nothing but itself, so it can be sent: it has no script, picture or
+font from elsewhere, and no links.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     name = arguments[0] if arguments else ""
     notebook = notebooks.read(TEMPLATE)
     filled_in = {
-        "title": f"# {name}, profiled",
+        "title": f"# A profile of {name}",
         "your-model-text": "## The model",
         "your-model": f"model, example = own_model.load({name!r})",
     }
@@ -50,14 +50,17 @@ def main(arguments: list[str]) -> int:
 
 
 def as_page(notebook: notebooks.NotebookNode, name: str) -> str:
-    """What the cells put out, and the text between them; links lead to the lessons."""
+    """What the cells put out, and the text between them, with the last section first."""
     notebook.metadata["title"] = name
+    ids = [cell.id for cell in notebook.cells]
+    last = ids.index("next")
+    notebook.cells[1:1] = notebook.cells[last:]
+    del notebook.cells[last + len(ids) - last :]
     left_out = ("input", "input_prompt", "output_prompt", "anchor_links")
     exporter = HTMLExporter(**{f"exclude_{part}": True for part in left_out})
     page, _ = exporter.from_notebook_node(notebook)
     page = re.sub(r"<script\b.*?</script>", "", page, flags=re.S)
-    lessons = Path(os.path.relpath(notebooks.NOTEBOOKS, REPORTS)).as_posix()
-    return re.sub(r'href="(\d\d_\w+\.ipynb)"', rf'href="{lessons}/\1"', page)
+    return re.sub(r'<a href="[^"]+">(.*?)</a>', r"\1", page, flags=re.S)
 
 
 if __name__ == "__main__":

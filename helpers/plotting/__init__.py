@@ -6,7 +6,6 @@ measured values in it carry the ``~`` mark of ``helpers.units``.
 """
 
 # ruff: noqa: F401 - the public names
-from helpers.plotting._canvas import show
 from helpers.plotting.distributions import (
     bar_rows,
     bars,
@@ -14,8 +13,11 @@ from helpers.plotting.distributions import (
     histogram,
     images,
     intervals,
+    profiler_shares,
     spread,
+    stacked_bars,
 )
 from helpers.plotting.grids import errors
 from helpers.plotting.limits import memory, roofline
+from helpers.plotting.points import points
 from helpers.plotting.traces import icicle, launch_queues, line_heat_map, strip, timeline

@@ -4,12 +4,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from torch import Tensor
 
 from helpers import _input, units
 from helpers.plotting import _canvas
-from helpers.plotting._canvas import BLUE, GREY, ORANGE, RED
+from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED
 
 
 def histogram(samples: Sequence[float], *, title: str) -> None:
@@ -47,36 +46,41 @@ def bars(
     xlabel: str,
     unit: _canvas.Unit = units.seconds,
     log: bool = True,
-    ax: Axes | None = None,
-) -> str | None:
+    intervals: Mapping[str, tuple[float, float]] | None = None,
+) -> None:
     """One horizontal bar per entry of ``values``, first on top, with its value.
 
     On a log axis, which has no zero to begin at, a dot takes the bar's place. Values are in what
-    ``unit`` prints: positive on a log axis, else zero or more. If an ``ax`` is
-    given, nothing is shown: the alt text is returned, for the caller to ``show`` with the figure.
+    ``unit`` prints: positive on a log axis, else zero or more. ``intervals`` maps some of the names
+    to a lowest and a highest value, which a line joins.
     """
     check = _input.positive if log else _input.not_negative
     lengths = _input.each(check, "values", values, what="the length of a bar")
-    panel = ax or _canvas.canvas(height=1.1 + 0.38 * len(lengths))
+    ax = _canvas.canvas(height=1.1 + 0.38 * len(lengths))
     if log:
-        panel.plot(lengths, list(values), "o", color=BLUE, markersize=8)
-        panel.set_ylim(-0.6, len(lengths) - 0.4)
-        panel.grid(axis="y", color=GREY, alpha=0.25)
+        ax.plot(lengths, list(values), "o", color=BLUE, markersize=8)
+        ax.set_ylim(-0.6, len(lengths) - 0.4)
+        ax.grid(axis="y", color=GREY, alpha=0.25)
     else:
-        panel.barh(list(values), lengths, color=BLUE)
+        ax.barh(list(values), lengths, color=BLUE)
+    for key, (low, high) in (intervals or {}).items():
+        ax.plot([low, high], [key, key], color=BLUE, linewidth=1.5)
     for key, length in values.items():
-        panel.annotate(unit(length), (length, key), (7, 0), textcoords="offset points", va="center")
-    panel.invert_yaxis()
+        end = max(length, *(intervals or {}).get(key, (length, length)))
+        ax.annotate(unit(length), (end, key), (7, 0), textcoords="offset points", va="center")
+    ax.invert_yaxis()
     if log:
-        panel.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
+        ax.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
     else:
-        panel.set_xlim(0, max(lengths) * 1.25 or 1)
-    panel.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
-    _canvas.tick_units(panel, unit)
-    marks = "; ".join(f"{key} {unit(length)}" for key, length in values.items())
+        ax.set_xlim(0, max(lengths) * 1.25 or 1)
+    ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
+    _canvas.tick_units(ax, unit)
+    words = {key: f"{key} {unit(length)}" for key, length in values.items()}
+    for key, (low, high) in (intervals or {}).items():
+        words[key] += f" from {unit(low)} to {unit(high)}"
+    marks = "; ".join(words.values())
     kind, shape = ("Dot chart", "dots") if log else ("Bar chart", "bars")
-    description = _canvas.describe(panel, kind, f"{len(lengths)} {shape}: {marks}")
-    return description if ax else _canvas.show(panel.figure, description)
+    _canvas.finish(ax, kind, f"{len(lengths)} {shape}: {marks}")
 
 
 def bar_rows(
@@ -109,6 +113,46 @@ def bar_rows(
     _canvas.show(
         figure, f"{len(rows)} rows of {len(keys)} bars. Title: {title}. {'; '.join(marks)}."
     )
+
+
+def stacked_bars(
+    rows: Mapping[str, Mapping[str, float]],
+    *,
+    title: str,
+    xlabel: str,
+    unit: _canvas.Unit,
+    limit: float | None = None,
+) -> None:
+    """A horizontal bar per row, made of its parts, with their sum after it.
+
+    ``rows`` maps a name to its parts, zero or more each; a part has one colour in all rows.
+    ``unit`` prints a value. A ``limit`` is drawn as a dashed line.
+    """
+    parts = list(dict.fromkeys(part for row in rows.values() for part in row))
+    colours = dict(zip(parts, [BLUE, ORANGE, GREEN, RED, GREY, "#CC79A7"], strict=False))
+    ax = _canvas.canvas(height=1.5 + 0.38 * len(rows))
+    marks, named = [], set()
+    for place, (key, row) in enumerate(rows.items()):
+        end = 0.0
+        for part, size in row.items():
+            _input.not_negative(f"rows[{key!r}][{part!r}]", size, what="the length of a part")
+            label = None if part in named else part
+            ax.barh(place, size, left=end, color=colours[part], edgecolor="white", label=label)
+            named.add(part)
+            end += size
+        ax.annotate(unit(end), (end, place), (5, 0), textcoords="offset points", va="center")
+        shown = ", ".join(f"{part} {unit(size)}" for part, size in row.items())
+        marks.append(f"{key}: {shown}; in all {unit(end)}")
+    if limit is not None:
+        ax.axvline(limit, color=RED, linestyle="--", linewidth=1.2)
+        marks.append(f"a dashed line at {unit(limit)}")
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, ax.get_xlim()[1] * 1.1), xlabel=xlabel)
+    ax.set_title(title, pad=10 + 16 * -(-len(parts) // 4))
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99)}
+    ax.legend(frameon=False, ncols=min(len(parts), 4), fontsize=9, **place)
+    _canvas.tick_units(ax, unit)
+    _canvas.finish(ax, "Stacked bars", ". ".join(marks))
 
 
 def intervals(
@@ -229,3 +273,50 @@ def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
     kind = "Picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
     description = f"{kind}. Title: {title}. {'; '.join(marks)}."
     _canvas.show(figure, description, photograph=True)
+
+
+def profiler_shares(
+    rows: Mapping[str, Sequence[float]], *, without: float, title: str, xlabel: str
+) -> None:
+    """The share that each profiler gives to one function, compared with the share without one.
+
+    ``rows`` maps a profiler to the share in its profile and, if known, the share in the run that it
+    watched. The line from the first to the second is the profiler's error, and the line from there
+    to ``without``, the share in a run without a profiler, its observer effect.
+    """
+    _input.filled("rows", rows, what="profiler")
+    ax = _canvas.canvas(height=1.5 + 0.42 * len(rows))
+    ax.axvline(without, color="black", linestyle="--", linewidth=1.2, label="without a profiler")
+    marks = [f"a dashed line, without a profiler, at {units.percent(without)}"]
+    for row, (name, shares) in enumerate(rows.items()):
+        reported, *watched = _input.each(
+            _input.not_negative, f"rows[{name!r}]", shares, what="a share"
+        )
+        first = row == 0
+        words = [f"in the profile {units.percent(reported)}"]
+        for own in watched:
+            effect = {"color": GREY, "linewidth": 3, "zorder": 1}
+            ax.plot([without, own], [row, row], **effect, label="observer effect" * first or None)
+            error = {"color": RED, "linewidth": 6, "zorder": 2, "solid_capstyle": "butt"}
+            ax.plot([own, reported], [row, row], **error, label="error" * first or None)
+            dot = {"color": "white", "markeredgecolor": BLUE, "markersize": 9, "zorder": 3}
+            ax.plot(own, row, "o", **dot, label="in the run it watched" * first or None)
+            words.append(f"in the run that it watched {units.percent(own)}")
+        ax.plot(reported, row, "D", color=BLUE, markersize=7, zorder=4)
+        if first:
+            ax.plot([], [], "D", color=BLUE, markersize=7, label="in the profile")
+        ax.annotate(
+            units.percent(reported),
+            (max(reported, without, *watched), row),
+            (10, 0),
+            textcoords="offset points",
+            va="center",
+        )
+        marks.append(f"{name}: {', '.join(words)}")
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.25 * max(map(max, rows.values()))))
+    ax.set_title(title, pad=42)
+    ax.set_xlabel(xlabel)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+    _canvas.tick_units(ax, units.percent)
+    _canvas.finish(ax, "Dot chart", "; ".join(marks))

@@ -24,8 +24,8 @@ def roofline(
     FLOP/s). The roof is ``compute`` (FLOP/s) or intensity times ``bandwidth`` (B/s), whichever is
     lower; without a bandwidth it is flat. Each of the two may also map names to rates, such as
     those of several dtypes or caches: the first one makes the roof, the others are thin lines.
-    The two sides of the ridge are shaded, and a line joins each point to the roof above it. Both
-    axes are logarithmic. Williams et al., "Roofline", 2009.
+    The two sides of the ridge are shaded, and a line joins each point to the roof at its intensity.
+    Both axes are logarithmic. Williams et al., "Roofline", 2009.
     """
     _input.filled("points", points, what="workload")
     for key, point in points.items():
@@ -100,8 +100,7 @@ def roofline(
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.7},
         )
         marks.append(
-            f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, "
-            f"{share} of the roof above it"
+            f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, {share} of the roof"
         )
     ax.set(xlabel="arithmetic intensity in FLOP/B (log scale)", ylabel="rate (log scale)")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

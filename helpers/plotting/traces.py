@@ -105,7 +105,7 @@ def launch_queues(
     """When the CPU launched work, when the GPU ran it, and how much was waiting in between.
 
     ``recordings`` maps a name to three sequences, in seconds from the start of the window: the
-    times of the launches, the work of the GPU as ``(start, duration)``, and how many pieces of work
+    times of the launches, the work of the GPU as ``(start, duration)``, and how many operations
     were waiting at each launch. The window lasts ``duration`` seconds in all of them.
     """
     figure = _canvas.sheet(7.2, 0.6 + 2.1 * len(recordings))
@@ -125,7 +125,7 @@ def launch_queues(
         for ax in (rows, depth):
             ax.spines[["top", "right"]].set_visible(False)
         marks.append(
-            f"{name}: {len(launches)} launches, {len(work)} pieces of work on the GPU, from "
+            f"{name}: {len(launches)} launches, {len(work)} operations on the GPU, from "
             f"{min(queue)} to {max(queue)} waiting"
         )
     panels[0].set_title(title)

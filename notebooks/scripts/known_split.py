@@ -3,7 +3,6 @@
 Run it with ``python scripts/known_split.py --rounds 5``. ``one``, ``two`` and
 ``three`` do 1, 2 and 3 equal units of work. ``calls`` does one unit, and calls a
 function for each number. ``native`` is one call into C, with no event in between.
-With ``--waits`` it runs two others, ``busy`` and ``asleep``, of equal length.
 The output is what the program's own clock says: for each function the seconds of
 each round, as JSON.
 """
@@ -13,7 +12,6 @@ import json
 import time
 
 COUNT = 150_000
-PAUSE = 0.5  # seconds
 
 
 def one() -> None:
@@ -48,27 +46,16 @@ def native() -> None:
     sum(range(3 * COUNT))
 
 
-def busy() -> None:
-    end = time.perf_counter() + PAUSE
-    while time.perf_counter() < end:
-        pass
-
-
-def asleep() -> None:
-    time.sleep(PAUSE)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Spin in five functions.")
     parser.add_argument(
         "--rounds", type=int, default=5, help="how many (default: 5)"
     )
-    parser.add_argument("--waits", action="store_true", help="be busy, then asleep")
-    given = parser.parse_args()
+    rounds = parser.parse_args().rounds
 
-    parts = [busy, asleep] if given.waits else [one, two, three, calls, native]
+    parts = [one, two, three, calls, native]
     seconds: dict[str, list[float]] = {part.__name__: [] for part in parts}
-    for _ in range(given.rounds):
+    for _ in range(rounds):
         for part in parts:
             start = time.perf_counter()
             part()

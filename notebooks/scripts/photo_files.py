@@ -1,4 +1,4 @@
-"""A data set of JPEG files, in a module: a worker must be able to import it."""
+"""A data set of JPEG files, in a module, because a worker has to import it."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset, get_worker_info
 
-# What PyTorch takes in a process to which nobody has said how many threads to use.
+# How many threads PyTorch uses in a process if no setting says how many.
 OWN_THREADS = torch.get_num_threads()
 
 
@@ -17,8 +17,9 @@ class PhotoFiles(Dataset):
     """The JPEG files of a folder, shrunk to (3, 32, 32) float32, 0 to 1.
 
     ``wait`` holds one number, seconds: if it is not 0, nothing is decoded, and each
-    picture takes so long to arrive. With each goes the worker that made it, -1 if
-    none, and how many threads PyTorch may use there.
+    image takes this long to arrive. Each image comes with the number of the worker
+    that loaded it (-1 if there was none), the number of threads that PyTorch may
+    use there, and when loading began and ended (seconds since 1970).
     """
 
     def __init__(self, folder: Path, wait: Tensor) -> None:
@@ -27,7 +28,8 @@ class PhotoFiles(Dataset):
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index: int) -> dict[str, Tensor | int]:
+    def __getitem__(self, index: int) -> dict[str, Tensor | int | float]:
+        began = time.time()
         if seconds := self.wait.item():
             time.sleep(seconds)
             image = torch.zeros(3, 32, 32)
@@ -37,11 +39,11 @@ class PhotoFiles(Dataset):
             pixels = torch.from_numpy(np.array(small, dtype=np.float32) / 255)
             image = pixels.permute(2, 0, 1).contiguous()
         worker = get_worker_info()
-        number = -1 if worker is None else worker.id
-        threads = torch.get_num_threads()
         return {
             "image": image,
             "label": index % 10,
-            "worker": number,
-            "threads": threads,
+            "worker": -1 if worker is None else worker.id,
+            "threads": torch.get_num_threads(),
+            "began": began,
+            "ended": time.time(),
         }

@@ -1,20 +1,167 @@
-"""Profile the training of one program, once for each file: PROGRAM FILE [FILE ...].
+"""Run and profile programs like ``train_slow.py``, for lesson 15, Make it fast.
 
-From Python 3.12 on, cProfile also measures the other threads of its process, and a
-notebook has several.
+``python scripts/profile_training.py PROGRAM FILE`` profiles one with cProfile.
+This is a separate process, because from Python 3.12 on cProfile also measures the
+other threads of its process, and a notebook has several.
 """
 
 import cProfile
 import io
+import math
+import pstats
+import random
 import runpy
 import sys
+import time
+import weakref
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import NamedTuple
+from unittest.mock import patch
 
-program_file, *files = sys.argv[1:]
-program, log = runpy.run_path(program_file), io.StringIO()
-train, pictures = program["train"], program["pictures"]
-train(*pictures(4), log=log)  # to warm up
-pngs_and_labels = pictures(12)
-for file in files:
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from helpers import terminal
+
+PICTURES = 4
+
+
+class Run(NamedTuple):
+    """What one training gave."""
+
+    seconds: float
+    losses: list[Tensor]  # of the steps
+    final: float  # the loss of what was not used for training
+    log_lines: int
+
+
+@cache
+def pictures(program: ModuleType, count: int) -> tuple[list[bytes], Tensor]:
+    """The files and labels, made once, so that comparisons time only training."""
+    return program.pictures(count)
+
+
+def run(program: ModuleType, seed: int = 0, count: int = PICTURES) -> Run:
+    """Train for two epochs on so many pictures."""
+    files, labels = pictures(program, count)
+    threads, log = torch.get_num_threads(), io.StringIO()
+    start = time.perf_counter()
+    losses, final = program.train(files, labels, epochs=2, log=log, seed=seed)
+    seconds = time.perf_counter() - start
+    torch.set_num_threads(threads)  # whatever the program did
+    return Run(seconds, losses, final.item(), log.getvalue().count("\n"))
+
+
+def fastest(programs: dict[str, ModuleType], rounds: int) -> dict[str, float]:
+    """The shortest time of each program in seconds; each round in random order."""
+    shortest = dict.fromkeys(programs, math.inf)
+    first, *_, last = [*programs.values()] * 2
+    for program in (first, last):  # a warm-up
+        run(program, count=3)
+    for _ in range(rounds):
+        for name in random.sample(list(programs), len(programs)):
+            shortest[name] = min(shortest[name], run(programs[name]).seconds)
+    return shortest
+
+
+def profiled(program: ModuleType) -> pstats.Stats:
+    """A profile of the training by cProfile, made in a separate process."""
+    file = Path(program.__file__).with_suffix(".prof")
+    terminal.run(["python", __file__, program.__file__, str(file)])
+    return pstats.Stats(str(file))
+
+
+def time_of_parts(
+    program: ModuleType, count: int = PICTURES, rounds: int = 4
+) -> dict[str, float]:
+    """The seconds of each part of a training: the shortest of so many rounds."""
+    times = [_time_of_parts(program, count) for _ in range(rounds)]
+    return {part: min(seconds[part] for seconds in times) for part in times[0]}
+
+
+def _time_of_parts(program: ModuleType, count: int) -> dict[str, float]:
+    """The seconds of each part of one training, by clocks around the functions."""
+    parts = {"read": "reading", "report": "log", "step": "steps"}
+    parts["evaluate"] = "evaluation"
+    seconds = dict.fromkeys(parts.values(), 0.0)
+
+    def timed(function, part):
+        def call(*arguments):
+            start = time.perf_counter()
+            result = function(*arguments)
+            seconds[part] += time.perf_counter() - start
+            return result
+
+        return call
+
+    clocks = {n: timed(getattr(program, n), part) for n, part in parts.items()}
+    with patch.multiple(program, **clocks):
+        whole = run(program, count=count).seconds
+    return seconds | {"batches and other": whole - sum(seconds.values())}
+
+
+class Saved:
+    """A tensor that autograd saved: it lives as long as autograd keeps it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor.detach()  # its graph would keep this object
+
+
+def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
+    """By function: the tensors that autograd saved, and the bytes kept at the end.
+
+    Each storage is counted once, and what belongs to the model itself is left out.
+    """
+    alive, saves, models = weakref.WeakKeyDictionary(), Counter(), []
+    small_cnn = program.workloads.SmallCNN
+
+    def model() -> nn.Module:
+        models.append(small_cnn())
+        return models[-1]
+
+    def pack(tensor: Tensor) -> Saved:
+        saved, function = Saved(tensor), function_of(program, sys._getframe())
+        alive[saved] = function
+        saves[function] += 1
+        return saved
+
+    hooks = saved_tensors_hooks(pack, lambda saved: saved.tensor)
+    with hooks, patch.object(program.workloads, "SmallCNN", model):
+        # As long as the result lives, so does what it refers to.
+        result = run(program, count=count)
+    own = models[0].state_dict().values()
+    own = {tensor.untyped_storage().data_ptr() for tensor in own}
+    kept = {}
+    for saved, function in alive.items():
+        storage = saved.tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = function, storage.nbytes()
+    del result
+    bytes_kept = Counter()
+    for function, size in kept.values():
+        bytes_kept[function] += size
+    table = {"tensors saved": saves, "bytes kept at the end": bytes_kept}
+    return pd.DataFrame(table, index=["step", "evaluate"]).fillna(0).astype(int)
+
+
+def function_of(program: ModuleType, frame: FrameType) -> str:
+    """The name of the program's innermost function on the stack."""
+    while frame.f_code.co_filename != program.__file__:
+        frame = frame.f_back
+    return frame.f_code.co_name
+
+
+if __name__ == "__main__":
+    program_file, profile_file = sys.argv[1:]
+    program = runpy.run_path(program_file)
+    train, new_pictures = program["train"], program["pictures"]
+    train(*new_pictures(4), log=io.StringIO())  # a warm-up
+    files, labels = new_pictures(PICTURES)
     with cProfile.Profile() as profile:
-        train(*pngs_and_labels, log=log)
-    profile.dump_stats(file)
+        train(files, labels, log=io.StringIO())
+    profile.dump_stats(profile_file)

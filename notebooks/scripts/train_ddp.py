@@ -20,7 +20,7 @@ from torch.profiler import profile, record_function
 
 from helpers import workloads
 
-# images a rank; megabytes a bucket of gradients; seconds that rank 1 is late
+# images per rank; megabytes per bucket of gradients; seconds that rank 1 is late
 CASES = {
     "2 images": (2, 25, 0),
     "64 images": (64, 25, 0),
@@ -41,7 +41,7 @@ def run(
         model, bucket_cap_mb=bucket, forward_sync_buffers=False
     )
     optimiser = torch.optim.SGD(ranks.parameters(), lr=0.01)
-    # Each rank has images of its own.
+    # Each rank has its own images.
     data = workloads.synthetic_cifar(batch, seed=dist.get_rank())
     images, labels = (tensor.to(device) for tensor in data)
 
@@ -52,7 +52,7 @@ def run(
             optimiser.step()
             optimiser.zero_grad()
 
-    for _ in range(3):  # the first sorts the buckets anew
+    for _ in range(3):  # a warm-up; the second step also reorders the buckets
         step()
     with profile(record_shapes=True) as prof:
         for _ in range(STEPS):

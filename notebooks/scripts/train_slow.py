@@ -1,6 +1,6 @@
 """Train SmallCNN on small pictures: a program with nine faults, on purpose.
 
-Run it with ``python scripts/train_slow.py --epochs 2``. Lesson 14, make it fast,
+Run it with ``python scripts/train_slow.py --epochs 2``. Lesson 15, Make it fast,
 finds the faults; ``helpers/faults.py`` takes them out, or puts some of them back.
 """
 
@@ -92,7 +92,7 @@ def train(
     log: TextIO = sys.stdout,
     seed: int = 0,
 ) -> tuple[list[Tensor], Tensor]:
-    """Train on three quarters; return each loss, and the final loss of the rest."""
+    """Return the loss of each step, and the final loss of what is held out."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     model = workloads.SmallCNN().to(DTYPE, memory_format=LAYOUT)

@@ -113,7 +113,7 @@ def test_an_exercise_is_answered_and_checked(page) -> None:
     assert "expected 21,200, but 42,400 came" in run(page, path, "hand-check")
     write(page, path, "hand-answer", solution)
     run(page, path, "hand-answer")
-    verdict = "✓ 8 to 12 channels, 10 × 10, twice as wide, 3 × 3, stride 2"
+    verdict = "✓ MACs for 8 to 12 channels, 10 × 10 pixels, expand 2, 3 × 3, stride 2"
     assert run(page, path, "hand-check") == verdict
     look(page, path)
 

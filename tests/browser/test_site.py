@@ -62,6 +62,8 @@ def pages(folder: Path, page) -> dict[str, SimpleNamespace]:
         page.set_viewport_size({"width": 1280, "height": 720})
         page.emulate_media(color_scheme="light")
         page.goto((folder / name).as_uri())
+        # A colour that is still changing to the dark theme's has too little contrast.
+        page.add_style_tag(content="* { transition: none !important; }")
         page.add_script_tag(path=SCRIPT)
         wrong = page.evaluate("complaints()")
         if name in LOOKED_AT_CLOSELY:

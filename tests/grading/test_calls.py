@@ -1,18 +1,25 @@
 """Calls that are stopped, repeated, shared between machines, or wrong."""
 
+import csv
+import html
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import zipfile
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 
+import nbformat
 import psutil
 import pytest
+from nbformat.v4 import new_code_cell
 
-from grading import sandbox, tables
+from grading import lookalikes, sandbox, tables
 from tests.grading.classroom import CELLS, LESSON, MARKS, Class, call
 from tools import notebooks
 
@@ -34,7 +41,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Class:
 
 
 def written(out: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in out.iterdir() if path.is_file()}
+    files = [path for path in out.iterdir() if path.is_file() and path.suffix != ".zip"]
+    return {path.name: path.read_text() for path in files}
 
 
 def test_what_was_stopped_or_killed_goes_on_and_ends_alike(small: Class, tmp_path: Path) -> None:
@@ -63,6 +71,7 @@ def test_shards_add_up(small: Class, tmp_path: Path) -> None:
     for k, part in enumerate(parts, 1):
         small.grade(f"--shard={k}/2", out=part)
     merge = [sys.executable, "-m", "grading", "--merge", *map(str, parts), "--out", str(out)]
+    merge.append(f"--sets={small.sets}")
     call(merge)
     assert written(out) == written(small.out)
     assert {path.name for path in (out / "feedback").iterdir()} == {"ada", "edsger", "grace"}
@@ -109,7 +118,9 @@ def submission(tmp_path: Path) -> tuple:
 
     everyone = Class(tmp_path)
     everyone.hand_in("ada")
-    (submission,) = submissions.find_submissions(everyone.folder, {everyone.set: []}, None, (1, 1))
+    (submission,) = submissions.find_submissions(
+        everyone.folder, {everyone.set: []}, submissions.Deadline(), (1, 1)
+    )
     return submission, results.Grader(everyone.out, sandbox.Limits(), {}, tmp_path)
 
 
@@ -163,6 +174,13 @@ MISUSE = [  # (search path, arguments, part of the message)
     ("/usr/bin", [""], "but nothing came"),
     ("/usr/bin", [".", "--shard=3/2"], "--shard: expected k/n, such as 1/4, but 3/2 came"),
     ("/usr/bin", [".", "--lesson=1"], "a set or its number, such as 03, but"),
+    ("/usr/bin", [".", "--roster=none.csv"], "none.csv cannot be read as CSV in UTF-8"),
+    ("/usr/bin", [".", "--roster=empty.csv"], "an id in each row, but"),
+    ("/usr/bin", [".", "--late-penalty=10"], "--late-penalty needs --due"),
+    ("/usr/bin", [".", "--late-penalty=110", "--due=2026-12-01"], "expected 0 to 100, but 110"),
+    ("/usr/bin", [str(notebooks.ROOT)], "holds the course or a copy of it"),
+    ("/usr/bin", [str(notebooks.NOTEBOOKS / "exercises")], "holds the course or a copy of it"),
+    ("/usr/bin", ["copy"], "holds the course or a copy of it"),
     ("/usr/bin", [".", "--due=1.12.2026"], "or Europe/Berlin, but '1.12.2026' came"),
     ("/usr/bin", ["--merge", "there-is-none"], "or of a shard, but there-is-none came"),
     ("old", ["."], "is too old to make a sandbox: version 0.5 or newer is needed"),
@@ -186,9 +204,116 @@ def test_what_is_missing_or_wrong_is_said(
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin" if search == "old" else search)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "empty.csv").write_text("id\n")
+    (tmp_path / "copy" / ".course.json").write_text("{}")
     with pytest.raises(SystemExit, match="2"):
         sys.exit(grading.main(words))
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_each_day_that_begins_after_the_deadline_costs_its_part(tmp_path: Path) -> None:
+    from grading import submissions
+
+    (path := tmp_path / "any.ipynb").touch()
+    due = datetime(2026, 12, 1, tzinfo=UTC)
+    deadline = submissions.Deadline(due, percent=30)
+    for hours, words, penalty in (
+        (0, "", 0),
+        (1, "late by 1.0 hours: 30% less", 0.3),
+        (25, "late by 25.0 hours: 60% less", 0.6),
+        (500, "late by 21 days: 100% less", 1),
+    ):
+        moment = due.timestamp() + 3600 * hours
+        os.utime(path, (moment, moment))
+        assert deadline.lateness((path,)) == (words, penalty)
+
+
+def test_a_penalty_is_in_the_tables_and_on_the_page(small: Class, tmp_path: Path) -> None:
+    path = small.folder / "grace" / f"{LESSON}.ipynb"
+    os.utime(path, (1e9, 1e9))
+    others = [each for each in small.folder.rglob("*.ipynb") if each != path]
+    for other in others:
+        os.utime(other, (9e8, 9e8))
+    due = ["--due=2001-09-08T23:59:59+00:00", "--late-penalty=25", f"--lesson={LESSON}"]
+    small.grade(*due, out=tmp_path)
+    with (tmp_path / "grades.csv").open() as file:
+        rows = {(row["student"], row["task"]): row for row in csv.DictReader(file)}
+    assert [rows[name, "why"]["points"] for name in ("ada", "grace")] == ["3.0", "2.25"]
+    assert rows["grace", "why"]["reason"] == "late by 1.8 hours: 25% less"
+    page = (tmp_path / "feedback" / "grace" / f"{LESSON}.html").read_text()
+    assert "late by 1.8 hours: 25% less" in html.unescape(page)
+
+
+def test_a_roster_adds_who_handed_in_nothing_and_closed_pages_show_letters(
+    small: Class, tmp_path: Path
+) -> None:
+    roster = tmp_path / "roster.csv"
+    roster.write_text("id,name\nada,Ada\nalan,Alan\n")
+    out = tmp_path / "out"
+    small.grade(f"--roster={roster}", f"--lesson={LESSON}", "--closed", out=out)
+    with (out / "platform.csv").open() as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    assert sorted(rows) == ["ada", "alan", "edsger", "grace"]
+    assert [rows["alan"][LESSON], rows["alan"][f"{LESSON} maximum"]] == ["0.0", "12.0"]
+    page = html.unescape((out / "feedback" / "edsger" / f"{LESSON}.html").read_text())
+    assert "expected 'b', but 'c' came" in page
+    with zipfile.ZipFile(out / "feedback.zip") as pages:
+        assert f"alan/{LESSON}.html" in pages.namelist()
+
+
+def test_answers_below_their_check_or_without_ids_count(tmp_path: Path) -> None:
+    everyone = Class(tmp_path)
+    below = everyone.copy("below")
+    ids = [cell.id for cell in below.cells]
+    answer, check = ids.index("macs-answer"), ids.index("macs-check-2")
+    below.cells.insert(check + 1, new_code_cell(below.cells[answer].source))
+    released = {cell.id: cell.source for cell in nbformat.reads(everyone.released, 4).cells}
+    below.cells[answer].source = released["macs-answer"]
+    everyone.write("below", below)
+    bare = everyone.copy("bare")
+    bare.nbformat_minor = 4  # which has no ids
+    for cell in bare.cells:
+        cell.metadata = {}
+        del cell["id"]
+    everyone.write("bare", bare)
+    everyone.grade()
+    points = {row["student"]: row[LESSON] for row in everyone.table("platform")}
+    assert points == {"below": "10.0", "bare": "10.0"}
+    reasons = {row["student"]: row["reason"] for row in everyone.table() if row["task"] == "macs"}
+    assert reasons["below"] == "macs-answer was not answered: the cells below its check ran"
+
+
+def test_a_damaged_result_is_graded_again(submission: tuple) -> None:
+    submission, grader = submission
+    path = grader.out / "results" / "ada" / f"{LESSON}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"student": "ad')
+    assert grader.result(submission) is None
+    assert not grader.is_up_to_date(submission)
+
+
+def answers(count: int) -> dict[str, str]:
+    """An answer with ``count`` statements of its own."""
+    return {"macs-answer": "\n".join(f"x{k} = [{k}, y.z{k}({count})]" for k in range(count))}
+
+
+def test_copies_are_a_group_also_if_a_quarter_of_the_class_shares_them(small: Class) -> None:
+    def result(student: str, own: dict[str, str]) -> dict:
+        return {"lesson": LESSON, "student": student, "answers": own}
+
+    copied = answers(12)["macs-answer"]
+    renamed = {"macs-answer": "# mine\n" + copied.replace("x", "value")}
+    everyone = [result(f"own {k}", answers(20 + k)) for k in range(59)]
+    everyone += [result(f"copy {k}", answers(12) if k % 2 else renamed) for k in range(21)]
+    solved = {cell: source for cell, source in CELLS.items() if cell.endswith("-answer")}
+    everyone.append(result("solved", solved))
+    plain = "def macs(a, b, c):\n    return a * b * c\nfull = torch.ones(n_in) * n_out"
+    everyone += [result(f"plain {k}", {"macs-answer": plain}) for k in range(3)]
+    rows = list(lookalikes.find_groups(everyone, small.sets))
+    assert {row[2] for row in rows[:-1]} == {f"copy {k}" for k in range(21)}
+    assert {row[1] for row in rows[:-1]} == {1}
+    assert rows[-1][2:4] == ["solved", "the solution"]
 
 
 DAY = "2026-12-01"
@@ -215,8 +340,10 @@ def test_a_moment_has_a_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         for text in (f"{DAY} 18:00 CEST", "tomorrow"):
             (tmp_path / "timestamp.txt").write_text(text)
             wrong = f"expected a day or a time, .* or Europe/Berlin, but '{text}' came"
-            late = submissions.lateness(files, due)
+            late, penalty = submissions.Deadline(due, 10, stamped=True).lateness(files)
             assert re.match(rf"late\? its time cannot be read: {wrong}", late)
+            assert penalty == 0
+            assert submissions.Deadline(due).lateness(files) == ("", 0)  # a student's own stamp
             with pytest.raises(ValueError, match=wrong):
                 submissions.moment(text)
     finally:

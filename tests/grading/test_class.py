@@ -30,6 +30,8 @@ UNREADABLE = {  # name: a part of the reason
     "nothing": "nothing was handed in",
     "two-files": "2 files for one lesson",
     "large": "100 MB",
+    "long": r"its cells hold 6\d\d,\d\d\d characters, and at most 400,000",
+    "many-cells": r"the notebook has 1,\d\d\d cells, and at most 1,000",
     "link": "symbolic link",
     "link-folder": "symbolic link",
     "pipe": "not a file",
@@ -62,13 +64,16 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
     hand_in_copies(everyone)
     hand_in_unreadable(everyone)
     everyone.hand_in("new\nline").write_bytes(b"")
+    everyone.hand_in(".dot")
+    (everyone.folder / ".hidden").mkdir()
+    hand_in_rearranged(everyone)
     late = everyone.write(SCRIPT, everyone.copy("ada"))
     for path in everyone.folder.rglob("*.ipynb"):
         os.utime(path, (1e9, 1e9), follow_symlinks=False)
     os.utime(late, (1e9 + 7200, 1e9 + 7200))
     (everyone.folder / "=1+1" / "timestamp.txt").write_text("2001-09-12 02:46:40 UTC")
     os.environ["SECRET_OF_THE_GRADER"] = "1"
-    output = everyone.grade(DUE, "--jobs=4")  # many of them only wait
+    output = everyone.grade(DUE, "--timestamps", "--jobs=4")  # many of them only wait
     assert "late is what came after 2001-09-09 02:46:40 UTC" in output
     return everyone
 
@@ -100,6 +105,28 @@ def hand_in_altered(everyone: Class) -> None:
     everyone.write("=1+1", added)
 
 
+def hand_in_rearranged(everyone: Class) -> None:
+    """Honest work in another layout, as JupyterLab makes it."""
+    moved = everyone.copy("moves")
+    place = [cell.id for cell in moved.cells].index("macs-answer")
+    moved.cells[place] = new_code_cell(moved.cells[place].source)
+    everyone.write("moves", moved)
+    for name in ("splits", "splits-with-metadata"):
+        notebook = everyone.copy(name)
+        place = [cell.id for cell in notebook.cells].index("macs-answer")
+        cell = notebook.cells[place]
+        start, end = cell.source.split('"""\n', 1)
+        cell.source = start + '"""'
+        rest = new_code_cell(end, metadata=cell.metadata if "with" in name else {})
+        notebook.cells.insert(place + 1, rest)
+        everyone.write(name, notebook)
+    first = everyone.copy("first-cell", macs="def macs(*sizes):\n    return PRODUCT(sizes)\n\n\n"
+                          "full = torch.ones(n_in) * n_out")  # fmt: skip
+    first.cells[1].source += "\nfrom math import prod as PRODUCT"
+    path = everyone.write("first-cell", first)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+
+
 def hand_in_copies(everyone: Class) -> None:
     first = everyone.copy("copied-1", **HOSTILE["copies"])
     (answer,) = (cell for cell in first.cells if cell.id == "why-answer")
@@ -118,6 +145,10 @@ def hand_in_unreadable(everyone: Class) -> None:
     path.write_bytes(path.read_bytes()[:3000])
     everyone.hand_in("deep-json").write_text("[" * 100_000)
     everyone.hand_in("large").write_bytes(b" " * 100 * 2**20)
+    everyone.hand_in("long", macs="x = 1\n" * 100_000)
+    many = everyone.copy("many-cells")
+    many.cells += [new_code_cell("1") for _ in range(1001)]
+    everyone.write("many-cells", many)
     for name in ("nothing", "link", "pipe"):
         (everyone.folder / name).mkdir(parents=True)
     ada = everyone.folder / "ada" / f"{LESSON}.ipynb"
@@ -144,8 +175,13 @@ EXPECTED = {  # student: (points of macs, why and fast, a task, its reason)
     "explores": ([4, 3, 3], "macs", "^$"),
     "alters": ([0, 3, 3], "macs", "macs-check-1 was altered: the course's own ran"),
     "deletes": ([4, 0, 3], "why", "why-check was missing"),
-    "copied-1": ([4, 3, 3], "why", "why-answer came twice: the first one counts$"),
+    "copied-1": ([4, 0, 3], "why", "why-answer came more than once: all of them ran, in order$"),
     "'=1+1": ([4, 3, 3], "fast", "late by 3 days$"),
+    ".dot": ([4, 3, 3], "fast", "^$"),
+    "moves": ([4, 3, 3], "macs", "macs-answer is missing: the cells in its place ran instead"),
+    "splits": ([4, 3, 3], "macs", "^$"),
+    "splits-with-metadata": ([4, 3, 3], "macs", "macs-answer came more than once: all of them"),
+    "first-cell": ([4, 3, 3], "macs", "^$"),
     SCRIPT: ([4, 3, 3], "why", "'ada', but the folder is '<script>alert.*': graded"),
 }
 
@@ -171,7 +207,7 @@ def test_nothing_is_won_or_reached(rows: dict, server: socket.socket) -> None:
 def test_the_tables_have_everybody_and_what_a_person_must_look_at(
     graded: Class, rows: dict
 ) -> None:
-    students = {path.name for path in graded.folder.iterdir()} - {"new\nline"}
+    students = {path.name for path in graded.folder.iterdir()} - {"new\nline", ".hidden"}
     (escaped,) = {name.removeprefix("'") for name in rows} - students
     assert escaped.startswith("new\\nline~")
     assert [len(tasks) for tasks in rows.values()] == [4] * (len(students) + 1)
@@ -182,10 +218,11 @@ def test_the_tables_have_everybody_and_what_a_person_must_look_at(
     late = [name for name, tasks in rows.items() if "late" in tasks["fast"]["reason"]]
     assert sorted(late) == ["'=1+1", SCRIPT]
     assert rows[SCRIPT]["fast"]["reason"].endswith("; late by 1.0 hours")
-    pairs = [(pair["student"], pair["and"]) for pair in graded.table("alike")]
-    assert [pair for pair in pairs if {"copied-1", "copied-2", "grace"} & {*pair}] == [
-        ("copied-1", "copied-2")
-    ]
+    most_like = {row["student"]: row["most like"] for row in graded.table("alike")}
+    assert most_like["copied-1"] == "copied-2"
+    assert most_like["copied-2"] == "copied-1"
+    assert most_like["ada"] == "the solution"
+    assert "grace" not in most_like
     page = (graded.out / "class.md").read_text()
     assert re.search(r"\| why \| \d+ of \d+ \| .*2 × `why: expected 'b', but 'a' came`", page)
     assert not [name for name in ("grace", "truncated", "copied") if name in page]
@@ -196,7 +233,10 @@ def test_a_page_shows_its_own_student_no_hidden_test_and_text_as_text(graded: Cl
     page = graded.page("grace")
     assert "Score: 4.0 / 12.0" in page
     assert "'grace'</span>" in page
-    assert "but 'a' came" in html.unescape(page)
+    assert "why: 'a' is not right" in html.unescape(page)
+    assert "expected 'b'" not in html.unescape(page)
+    assert '✗</b> <a href="#macs-check-1">' in page
+    assert '✓</b> <a href="#fast-check">' in page
     assert "Because <code>a &lt; b</code>" in page
     assert page.count("127.0.0.1") == 2  # both images, as text
     assert "default-src 'none'" in page
@@ -220,9 +260,9 @@ def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class, rows
     assert rows["grace"]["say"]["reason"] == "to be marked by hand, in manual.csv"
     assert rows["ada"]["say"]["points"] == "0.0"
     path.write_text(path.read_text().replace("say,,", "say,1.5,Nearly: why <b>?"))
-    students = len(list(graded.folder.iterdir()))
+    students = len(list(graded.folder.iterdir())) - 1  # without .hidden
     for unchanged in (students - 2, students):
-        assert f"{unchanged} are graded already" in graded.grade(DUE)
+        assert f"{unchanged} are graded already" in graded.grade(DUE, "--timestamps")
         rows = {row["student"]: row for row in graded.table() if row["task"] == "say"}
         for name in ("grace", "'=1+1"):
             assert rows[name]["points"] == "1.5"

@@ -74,10 +74,11 @@ def test_instructors_are_told_how_long_a_set_takes(path: Path) -> None:
 
 @pytest.mark.everything
 @by_name
+@pytest.mark.parametrize("what", ["try", "draw"])
 def test_the_solution_scores_full_and_every_wrong_answer_ends_in_a_sentence(
-    path: Path,
+    path: Path, what: str
 ) -> None:
-    words = [sys.executable, "-m", "tools.exercises", "try", str(path)]
+    words = [sys.executable, "-m", "tools.exercises", what, str(path)]
     done = subprocess.run(words, cwd=notebooks.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -97,3 +98,13 @@ def test_nothing_is_released_but_sets_and_no_answer_with_them() -> None:
     for path in released:
         text = path.read_text(encoding="utf-8")
         assert not re.search("SOLUTION|HIDDEN|# wrong:", text), path
+
+
+@pytest.mark.skipif(not SETS, reason="a student's copy of the course: no solutions")
+def test_each_of_eighty_students_gets_another_program_to_fix() -> None:
+    cells = Set(exercises.SOLUTIONS / "find_and_fix" / "find_and_fix.ipynb").code
+    shared = {"student": "s", "__name__": "find_and_fix"}
+    for cell in (cell for cell in cells if cell.id in ("setup", "setup-3")):
+        exec(cell.source, shared)
+    draws = [shared["exercises"].draw(f"student {n}", "find and fix") for n in range(80)]
+    assert len({shared["written"](*shared["drawn"](rng)) for rng in draws}) == 80

@@ -5,7 +5,9 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import time
 import urllib.request
@@ -18,14 +20,16 @@ from helpers.checks import LEDGER
 from tools import lab, notebooks
 
 LESSON, OTHER, SCRIPT = "01_timing.ipynb", "02_cprofile.ipynb", "scripts/run.py"
-NEWER = f"{LESSON} is newer in the course; yours stays (--fresh starts it again)"
+AGAIN = "yours stays (make lab FRESH=01_timing starts it again)"
+NEWER = f"work/{LESSON} is newer in the course; {AGAIN}"
 UPDATED = {LESSON: "the reader's", OTHER: "second version", SCRIPT: "second version"}
-DIFFERS = f"{LESSON} differs from the course's; yours stays (--fresh starts it again)"
+DIFFERS = f"work/{LESSON} differs from the course's; {AGAIN}"
 
 
 @pytest.fixture
 def course(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """What the course hands out, for a test to change."""
+    """What the course hands out, for a test to change; make is installed."""
+    monkeypatch.setattr(shutil, "which", lambda name: name)
     files = dict.fromkeys([LESSON, OTHER, SCRIPT], b"first version")
     monkeypatch.setattr(lab, "contents", lambda teach: files.items())
     return files
@@ -56,8 +60,10 @@ def test_a_later_call_updates_what_the_reader_never_changed(course: dict, work: 
 def test_a_lesson_starts_again_and_the_old_one_is_kept(course: dict, work: Path) -> None:
     for number in (1, 2):
         (work / LESSON).write_text(f"the reader's {number}")
-        assert len(list(lab.hand_out(work, restart="01"))) == 1
-        assert (work / f"01_timing.before-{number}.ipynb").read_text() == f"the reader's {number}"
+        kept = f"work/01_timing.yours-{number}.ipynb"
+        line = f"work/{LESSON} starts again; yours is kept as {kept}"
+        assert list(lab.hand_out(work, restart="01")) == [line]
+        assert (work / f"01_timing.yours-{number}.ipynb").read_text() == f"the reader's {number}"
         assert (work / LESSON).read_text() == "first version"
     assert list(lab.hand_out(work)) == []
 
@@ -106,6 +112,46 @@ def test_a_copy_has_every_lesson_and_what_it_starts(tmp_path: Path) -> None:
     assert (tmp_path / "scripts" / "train_small_cnn.py").exists()
     assert (tmp_path / "exercises").exists()
     assert not list(tmp_path.rglob("solutions"))
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_a_student_of_a_shared_course_has_what_lessons_show(tmp_path: Path) -> None:
+    """The course is only read; what is the student's stays, and starts again with make lab."""
+    student = tmp_path / "a student's"
+    copy_only = [sys.executable, "-m", "tools.lab", "--copy-only", student]
+    environment = {**os.environ, "PYTHONPATH": ""}
+
+    def call(line: list, folder: Path = notebooks.ROOT) -> str:
+        done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    assert call(copy_only) == ""
+    assert (student / "work" / LESSON).exists()
+    for name in ("assets/figures/map.svg", "docs/glossary.md"):
+        assert (student / name).read_bytes() == (notebooks.ROOT / name).read_bytes()
+    (student / "work" / LESSON).write_text("the student's")
+    (student / "docs" / "glossary.md").write_text("changed by accident")
+    assert call(copy_only) == ""
+    assert (student / "work" / LESSON).read_text() == "the student's"
+    assert "changed by accident" not in (student / "docs" / "glossary.md").read_text()
+    answer = call(["make", "--no-print-directory", "lab", "FRESH=01_timing"], student)
+    assert answer == f"work/{LESSON} starts again; yours is kept as work/01_timing.yours-1.ipynb\n"
+    assert "the student's" not in (student / "work" / LESSON).read_text()
+
+
+def test_a_message_names_a_file_in_full_and_the_command(work: Path, course: dict) -> None:
+    name = "exercises/01_timing/01_timing.ipynb"
+    course |= {name: b"first version"}
+    list(lab.hand_out(work))
+    (work / name).write_text("the reader's")
+    course[name] = b"second version"
+    (line,) = lab.hand_out(work)
+    assert line.startswith(f"work/{name} is newer")
+    assert "(make lab FRESH=exercises/01_timing starts it again)" in line
+    (line,) = lab.hand_out(work, restart="exercises/01_timing")
+    assert line == f"work/{name} starts again; yours is kept as work/{name[:-6]}.yours-1.ipynb"
+    assert sorted([LESSON, "01_timing.yours-1.ipynb", OTHER])[0] == LESSON  # as JupyterLab sorts
 
 
 @pytest.mark.parametrize("teach", [False, True])

@@ -29,6 +29,22 @@ def lstm() -> tuple[nn.Module, Tensor]:
     return nn.LSTM(32, 64, batch_first=True), torch.rand(2, 10, 32)
 
 
+class Tied(nn.Module):
+    """Its last product uses the table of its embedding, in a range of the profiler."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(50, 8)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        with torch.profiler.record_function("head"):
+            return nn.functional.linear(self.table(tokens), self.table.weight)
+
+
+def tied() -> tuple[nn.Module, Tensor]:
+    return Tied(), torch.zeros(2, 3, dtype=torch.int64)
+
+
 def too_narrow() -> tuple[nn.Module, Tensor]:
     return nn.Linear(4, 4), torch.rand(2, 3)
 
@@ -36,6 +52,7 @@ def too_narrow() -> tuple[nn.Module, Tensor]:
 # Parameters, and MACs of the example, by hand.
 MODELS = {
     "two_inputs": (8 * 5 + 5 + 6 * 5 + 5, 3 * (8 + 6) * 5),
+    "tied": (50 * 8, 2 * 3 * 8 * 50),
     "lstm": (4 * 64 * (32 + 64 + 2), 2 * 10 * 4 * 64 * (32 + 64)),
 }
 
@@ -56,9 +73,8 @@ def test_a_report_is_right_and_needs_nothing_else(name: str, folder: Path) -> No
     assert (cells["parameters"], cells["MACs"]) == tuple(f"{n:,}" for n in MODELS[name])
     assert "Next:" in page
     assert not re.search(r"<script|<link|@import|(src|url\()[=\"'(]*(https?:|//|\w+\.)", page)
-    links = re.findall(r'href="([^"]+)"', page)
-    assert len(links) > 10
-    assert all((folder / link).exists() for link in links)
+    assert "href=" not in page
+    assert page.index("What to ask next") < page.index("The computer")
 
 
 @pytest.mark.everything

@@ -21,7 +21,8 @@ def requirements(*names: str) -> list[Requirement]:
     return [Requirement(line.split(" #")[0]) for line in lines if line and line[0] not in "#-"]
 
 
-PINNED = requirements("requirements.txt", "requirements-make.txt", "requirements-grade.txt")
+KINDS = ("", "-make", "-grade", "-hub")
+PINNED = requirements(*(f"requirements{kind}.txt" for kind in KINDS))
 LOCKED = requirements("constraints.txt")
 SYSTEMS = ["linux Linux x86_64", "darwin Darwin arm64", "win32 Windows AMD64"]
 
@@ -46,7 +47,12 @@ NOT_FOUND = "ERROR: No matching distribution found for torch"
 FULL = f"Could not install packages due to an OSError: [Errno {errno.ENOSPC}] No space left"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a script cannot replace Python on Windows")
+SCRIPTS = pytest.mark.skipif(
+    sys.platform == "win32", reason="a script cannot replace Python on Windows"
+)
+
+
+@SCRIPTS
 @pytest.mark.parametrize(
     ("installed", "failure", "end", "calls", "sentence"),
     [
@@ -81,6 +87,46 @@ sys.exit("--index-url" in sys.argv and {failure!r} or None)
     assert ("could not be fetched" in output.out) == (failure == NOT_FOUND)
 
 
+RETRIES = "".join(f"WARNING: Retrying (Retry(total={n}, connect=None))\\n" for n in (1, 0))
+CONFLICT = "ERROR: ResolutionImpossible: conflicting dependencies\\n"
+
+
+@SCRIPTS
+@pytest.mark.parametrize(
+    ("printed", "status", "end", "shown"),
+    [
+        (RETRIES + CONFLICT, 1, "The installation needs a network", False),
+        (RETRIES[: RETRIES.index("total=0") - 24] + CONFLICT, 1, "of pip above say why", True),
+        (CONFLICT, 1, "of pip above say why", True),
+        (RETRIES, 0, "0", False),
+    ],
+)
+def test_without_a_network_an_installation_ends_in_a_sentence(
+    printed, status, end, shown, tmp_path: Path, monkeypatch, capfd
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nprintf '%b' '{printed}' >&2\nexit {status}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(SystemExit) as error:
+        install.main(["requirements-grade.txt"])
+    assert end in str(error.value.code)
+    assert ("conflicting" in capfd.readouterr().err) == shown
+
+
+@pytest.mark.parametrize("module", ["tools.lab", "tools.slides", "tools.collect", "grading"])
+@pytest.mark.parametrize("python", [f"{sys.executable} -S", "python2 -B", "python3.10 -S"])
+def test_another_python_ends_in_a_sentence(module: str, python: str) -> None:
+    """This one without its packages, and older ones where they are."""
+    line = python.rsplit(" ", 1)
+    if not shutil.which(line[0]) or subprocess.run([*line, "-V"], capture_output=True).returncode:
+        pytest.skip(f"there is no {python} here")
+    done = subprocess.run([*line, "-m", module], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("The course is not installed in this Python")
+    assert done.stderr.count("\n") == 1
+
+
 def test_half_an_installation_does_not_count(tmp_path: Path) -> None:
     information = tmp_path / "torch-2.13.0+cpu.dist-info"
     (tmp_path / "torch").mkdir()
@@ -103,10 +149,27 @@ def test_a_gpu_is_seen_by_its_driver(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("python", [(3, 10), (3, 15)])
 def test_a_wrong_python_ends_in_a_sentence(python: tuple[int, int]) -> None:
-    install.main(check_only=True, python=(3, 11))
+    install.main(["--check"], python=(3, 11))
     sentence = f"needs Python 3.11 to 3.14, but .* is 3.{python[1]}. Name another one"
     with pytest.raises(SystemExit, match=sentence):
-        install.main(check_only=True, python=python)
+        install.main(["--check"], python=python)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("python", ["python2", "python3.7", "python3.9", "python3.10"])
+def test_make_refuses_an_older_python(python: str, tmp_path: Path) -> None:
+    if not shutil.which(python) or subprocess.run([python, "-V"], capture_output=True).returncode:
+        pytest.skip(f"there is no {python} here")
+    (tmp_path / "tools").mkdir()
+    for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copy(ROOT / "tools" / "install.py", tmp_path / "tools")
+    words = ["make", "--no-print-directory", "lab", f"PYTHON={python}"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    sentence, end, *more = done.stderr.splitlines()
+    assert sentence.startswith("This course needs Python 3.11 to 3.14, but")
+    assert end.startswith("make: ***")
+    assert more == []
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -122,14 +123,46 @@ def test_faster_wants_the_same_result_and_the_speed_in_three_goes(
     assert clock.now - start == 3 * len(CALLS) * 0.5
 
 
-def test_a_check_of_a_time_has_three_goes() -> None:
+def test_work_keeps_the_processor_at_work_only_if_it_is_busy() -> None:
+    taken = []
+    for busy in (False, True):
+        start = time.process_time()
+        assert Work([0.1], busy=busy)() == 1
+        taken.append(time.process_time() - start)
+    assert taken[1] > 3 * taken[0]
+
+
+def test_work_that_is_done_ahead_makes_its_caller_wait_only_for_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exercises, "time", clock := Clock())
+    work, waits = Work([0.5, 0.25], ahead=True), []
+    for elsewhere in (0.0, 0.125, 1.0, 0.0):
+        clock.sleep(elsewhere)
+        start = clock.now
+        work()
+        waits.append(clock.now - start)
+    assert waits == [0.5, 0.125, 0.0, 0.25]
+
+
+@pytest.mark.parametrize("thing", [Work([0.1]), exercises.Device([0.1], waiting=0.2)])
+def test_times_that_have_to_be_measured_cannot_be_read(thing: object) -> None:
+    for read in (lambda: thing.seconds, lambda: thing.__dict__, lambda: vars(thing)):
+        with pytest.raises((AttributeError, TypeError)):
+            read()
+    assert "0.1" not in repr(thing)
+
+
+def test_a_check_of_a_time_has_three_goes_and_prints_once(capsys: pytest.CaptureFixture) -> None:
     goes = []
 
     def check() -> None:
         goes.append(1)
+        print("go", len(goes))
         assert len(goes) == 3
 
     exercises.patiently(check)
+    assert capsys.readouterr().out == "go 3\n"
     with pytest.raises(AssertionError):
         exercises.patiently(check)
     assert len(goes) == 6
@@ -139,7 +172,7 @@ DATA = [
     *(None, True, 3, 2.5, float("inf"), "ö", [1, [2, "x"]], {"a": 1, 2: [None]}, {}, ...),
     *(torch.ones(2, 3), torch.zeros(0, 2), torch.tensor([True]), torch.tensor(3)),
     *(np.arange(3)[::-1], np.float32(2), np.bool_(True), {np.int64(1): (2, None)}),
-    *(Work([0.1], 2), {"float": "x"}, {"tensor": 1}),
+    *(Work([0.1], 2, busy=True), {"float": "x"}, {"tensor": 1}),
 ]
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import models
 
@@ -48,3 +49,75 @@ def test_wrong_images_are_refused() -> None:
             model, images = build(), torch.empty(shape)
         with pytest.raises(ValueError, match=re.escape(f"must be {expected}, but {shape} came")):
             model(images)
+
+
+# GPT-2
+
+
+GPT2 = {  # parameters, FLOP per token without attention, bytes of a token in a 16-bit cache
+    "124M": (124_439_808, 247_064_064, 36_864),
+    "355M": (354_823_168, 706_906_112, 98_304),
+    "774M": (774_030_080, 1_544_235_520, 184_320),
+    "1.5B": (1_557_611_200, 3_109_942_400, 307_200),
+}
+
+
+@pytest.mark.parametrize("size", GPT2)
+def test_the_published_sizes_of_gpt2_are_exact(size: str) -> None:
+    with torch.device("meta"):
+        model = models.GPT2(*models.GPT2_SIZES[size]).half()
+        cache, tokens = models.Cache(model), torch.zeros(1, 1, dtype=torch.int64)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(tokens)
+    blocks, _, width = models.GPT2_SIZES[size]
+    flop = counter.get_total_flops() - 4 * blocks * width  # without attention
+    stored = (cache.keys.nbytes + cache.values.nbytes) // 1024
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    assert (parameters, flop, stored) == GPT2[size]
+
+
+def test_attention_adds_four_flop_per_block_width_and_pair_of_tokens() -> None:
+    with torch.device("meta"):
+        model, tokens = models.GPT2(), torch.zeros(1, 1024, dtype=torch.int64)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(tokens)
+    assert counter.get_total_flops() == 1024 * GPT2["124M"][1] + 4 * 12 * 768 * 1024**2
+    assert counter.get_total_flops() == 291_648_307_200  # as nanoGPT's notebook has it
+
+
+def small_gpt2() -> models.GPT2:
+    torch.manual_seed(0)
+    return models.GPT2(blocks=3, heads=4, width=32, vocabulary=100, context=40).eval()
+
+
+@torch.no_grad()
+def test_a_cache_changes_no_token_and_no_logit() -> None:
+    model, prompt = small_gpt2(), torch.randint(0, 100, (2, 9))
+    for steps in ([9], [4, 5], [1] * 9):  # at once, in two parts, one by one
+        cache, tokens, parts = models.Cache(model, batch=2), prompt, []
+        for part in tokens.split(steps, dim=1):
+            parts.append(model(part, cache))
+        assert torch.allclose(torch.cat(parts, dim=1), model(prompt), atol=1e-5)
+        for _ in range(20):
+            best = parts[-1][:, -1:].argmax(-1)
+            tokens = torch.cat([tokens, best], dim=1)
+            parts.append(model(best, cache))
+            assert torch.allclose(parts[-1][:, -1], model(tokens)[:, -1], atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_token_sees_none_of_those_after_it() -> None:
+    model, tokens = small_gpt2(), torch.randint(0, 100, (1, 9))
+    changed = tokens.clone()
+    changed[0, 5] = (tokens[0, 5] + 1) % 100
+    same = (model(tokens) - model(changed)).abs().amax(-1)[0] < 1e-6
+    assert same.tolist() == [True] * 5 + [False] * 4
+
+
+@torch.no_grad()
+def test_gpt2_refuses_more_tokens_than_its_context() -> None:
+    model = small_gpt2()
+    cache = models.Cache(model)
+    model(torch.zeros(1, 38, dtype=torch.int64), cache)
+    with pytest.raises(ValueError, match="must be 40 or fewer with those of the cache, not 41"):
+        model(torch.zeros(1, 3, dtype=torch.int64), cache)

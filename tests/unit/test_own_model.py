@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch import nn
+from torch.profiler import profile, record_function
+from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import own_model
 
@@ -27,6 +30,7 @@ def refusal(call) -> str:
 def test_a_function_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     module = SimpleNamespace(build=lambda: (LINE, X), number=3, asks=lambda size: size)
     module.alone, module.broken = lambda: LINE, lambda: {}["x"]
+    module.ends = lambda: sys.exit(2)
     monkeypatch.setitem(sys.modules, "mine", module)
     assert own_model.load("mine:build") == (LINE, X)
     for name, came in {
@@ -37,6 +41,7 @@ def test_a_function_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> Non
         "mine:number": "but TypeError",
         "mine:asks": "mine:asks must be a function that can be called without arguments, but TypeE",
         "mine:broken": "but KeyError ('x') came",
+        "mine:ends": "but SystemExit (2) came",
         "mine:alone": "mine:alone must return a model and an example, but a Sequential came",
     }.items():
         assert came in refusal(lambda name=name: own_model.load(name))
@@ -75,6 +80,30 @@ class Batch:
     images: torch.Tensor
 
 
+class Yields(nn.Module):
+    def forward(self, x: torch.Tensor) -> Iterator[torch.Tensor]:
+        yield x
+
+
+class Prints(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        print("shape", tuple(x.shape))
+        return x
+
+
+class Packed(nn.Module):
+    """As a quantised layer has its weights; such layers themselves warn that they will go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        weight = torch.quantize_per_tensor(torch.ones(4, 3), 0.1, 0, torch.qint8)
+        self.packed = torch.ops.quantized.linear_prepack(weight, None)
+
+
+COMPILED_IN_PLACE = nn.Sequential(nn.Linear(3, 4))
+COMPILED_IN_PLACE.compile()
+
+
 @pytest.mark.parametrize(
     ("model", "example", "sentence"),
     [
@@ -85,6 +114,18 @@ class Batch:
         (SPARSE, X, "must hold ordinary tensors, but one of kind sparse_coo came"),
         (LINE, INFERENCE, "must hold ordinary tensors, but one of kind inference came"),
         (LINE, [Batch(X)], "example must hold its tensors in tuples, lists and dicts, where the"),
+        (torch.compile(LINE), X, "model must be one that can be watched inside, but a compiled o"),
+        (COMPILED_IN_PLACE, X, "model must be one that can be watched inside, but a compiled one"),
+        (Packed(), X, "model must hold its weights as tensors, but a Packed with packed weights"),
+        (
+            nn.LazyLinear(4),
+            X,
+            "model must have all its parameters, but one came whose shape is not",
+        ),
+        (LINE, X[:0], "example must hold one sample or more, but (0, 3) float32 came"),
+        (LINE, X.to(torch.complex64), "must hold real numbers, but complex ones came"),
+        (Yields(), X, "model must return when its work is done, but a generator came"),
+        (Prints(), X, "forward must not print, because the time of printing would be measured to"),
     ],
 )
 def test_what_does_not_fit_is_refused(model: object, example: object, sentence: str) -> None:
@@ -92,16 +133,87 @@ def test_what_does_not_fit_is_refused(model: object, example: object, sentence: 
 
 
 def test_each_call_of_a_module_has_a_row_with_its_own_part() -> None:
-    clock = iter([0, 10, 13, 20, 25, 100])  # Adds begins, first twice begins and ends, Adds ends
+    clock = iter([0, 10, 13, 14, 20, 25, 28, 100])  # Adds, twice first and its hook, Adds
     pair, model = (torch.ones(2), torch.ones(2)), Adds().eval()
     with torch.no_grad():
         rows = own_model.by_module(model, pair, {"twice": True}, lambda: next(clock))
     assert list(rows.index) == ["first", "first (2)", "the model"]
-    assert list(rows.own) == [3, 5, 92]
+    assert list(rows.own) == [3, 5, 100 - (14 - 10) - (28 - 20)]
     assert list(rows.kind) == ["Linear", "Linear", "Adds"]
     assert list(rows.gives) == 3 * ["(2,) float32"]
     assert list(rows.leaf) == [True, True, False]
     assert list(rows.bytes) == [2 * 8 + 16, 2 * 8 + 16, 3 * 8 + 12]
+
+
+def test_a_tensor_that_is_passed_twice_or_returned_as_it_came_moves_once() -> None:
+    x = torch.rand(1, 4, 8)
+    for module in (nn.Identity(), nn.Dropout(), nn.Flatten()):
+        rows = own_model.by_module(module.eval(), (x,), {}, lambda: 0)
+        assert rows.bytes["the model"] == x.nbytes
+
+
+class Tied(nn.Module):
+    """Its last product reads the whole table of its embedding; no module does it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.unused = nn.Embedding(50, 8), nn.Linear(8, 8)
+        self.parts = nn.ParameterList([torch.ones(8, 8)])
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(self.table(tokens) @ self.parts[0], self.table.weight)
+
+
+def test_parameters_that_no_called_module_owns_move_when_an_operator_reads_them() -> None:
+    def moved(model: nn.Module, *args: torch.Tensor) -> int:
+        with torch.no_grad(), own_model.Operators() as operators:
+            rows = own_model.by_module(model.eval(), args, {}, lambda: 0, operators)
+        return rows.bytes.sum()
+
+    x, tokens = torch.rand(1, 4, 8), torch.zeros(2, 3, dtype=torch.int64)
+    attention = nn.MultiheadAttention(8, 2, batch_first=True, bias=False)
+    weights = 4 * (3 * 8 * 8 + 8 * 8)
+    averaged = 4 * 4 * 4
+    assert moved(attention, x, x, x) == 2 * x.nbytes + averaged + weights
+    looked_up, result, parameters = 4 * 6 * 8, 4 * 6 * 50, 4 * (50 * 8 + 8 * 8)
+    assert moved(Tied(), tokens) == 2 * tokens.nbytes + looked_up + result + parameters
+
+
+def test_a_padded_batch_in_an_encoder_has_rows() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder, padding = nn.TransformerEncoder(layer, 2), torch.tensor([[False, True]])
+    with torch.no_grad():
+        rows = own_model.by_module(
+            encoder.eval(), (torch.rand(1, 2, 8),), {"src_key_padding_mask": padding}, lambda: 0
+        )
+    assert "layers.1.linear2" in rows.index
+
+
+def test_calls_are_counted_in_ranges_and_not_in_operators() -> None:
+    layer = nn.Linear(3, 4)
+    with torch.no_grad(), profile() as prof, record_function("one call"):
+        with record_function("inside"):
+            layer(X)
+        layer(X).relu()
+    (event,) = [event for event in prof.events() if event.name == "one call"]
+    calls, rest = own_model.operators_called(event)
+    assert calls == 3
+    assert event.self_cpu_time_total < rest < event.cpu_time_total
+
+
+def test_the_home_of_a_model_without_parameters_is_that_of_its_buffers_or_example() -> None:
+    assert own_model.home(nn.ReLU(), X.double()) == ("cpu", torch.float64)
+    norm = nn.BatchNorm1d(3, affine=False).half()
+    assert own_model.home(norm, X) == ("cpu", torch.float16)
+    assert own_model.home(nn.Linear(3, 4, device="meta"), X) == ("meta", torch.float32)
+
+
+def test_operators_without_a_formula_are_named() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Flatten(), nn.Bilinear(4, 4, 2))
+    model[3].forward = lambda x: nn.Bilinear.forward(model[3], x, x)
+    with torch.no_grad(), own_model.Operators() as operators, FlopCounterMode(display=False):
+        model(X)
+    assert operators.without_formula() == ["_trilinear", "add", "relu"]
 
 
 def test_of_an_embedding_only_what_is_looked_up_moves() -> None:

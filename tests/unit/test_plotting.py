@@ -32,6 +32,14 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "Strip chart. Title: T. x axis: ratio (log scale). it: 5 samples, median ~1.10×, middle "
         "half ~1.00× to ~1.20×; a dashed line at 1.",
     ],
+    "stacked_bars": [
+        (
+            [{"one": {"used": 2.0, "free": 1.0}, "two": {"free": 4.0}}],
+            {"xlabel": "GiB", "unit": "{:.1f}".format, "limit": 3.0},
+        ),
+        "Stacked bars. Title: T. x axis: GiB. one: used 2.0, free 1.0; in all 3.0. two: free 4.0; "
+        "in all 4.0. a dashed line at 3.0.",
+    ],
     "dumbbells": [
         (
             [{"few": (2e-3, 2e-3), "many": (1e-3, 5e-3)}],
@@ -40,24 +48,33 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "Dumbbell chart. Title: T. x axis: time (log scale). from without to with; few: ~2.00 ms "
         "to ~2.00 ms, ~1.00×; many: ~1.00 ms to ~5.00 ms, ~5.00×.",
     ],
+    "profiler_shares": [
+        ([{"new": [0.5, 0.4], "old": [0.2]}], {"without": 0.1, "xlabel": "share of it"}),
+        "Dot chart. Title: T. x axis: share of it. a dashed line, without a profiler, at ~10.0 %; "
+        "new: in the profile ~50.0 %, in the run that it watched ~40.0 %; old: in the profile "
+        "~20.0 %.",
+    ],
+    "points": [
+        (
+            [{"naive": (9.6, 97), "vectorised": (2.1, 71)}],
+            {"xlabel": "time in ms", "ylabel": "throughput in %", "joined": True},
+        ),
+        "Dots joined by a line. Title: T. x axis: time in ms; y axis: throughput in %. 2 dots: "
+        "naive at (9.6, 97); vectorised at (2.1, 71).",
+    ],
     "roofline": [
         ([{"add": (1 / 12, 1e9), "ReLU": (1 / 8, 2e9), "product": (50, 80e9)}], ROOF),
         "Roofline. Title: T. x axis: arithmetic intensity in FLOP/B (log scale); y axis: rate "
         "(log scale). a roof that rises with ~20.0 GB/s and is flat at ~100 GFLOP/s from ~5.00 "
-        "FLOP/B on; add at 0.0833 FLOP/B: ~1.00 GFLOP/s, ~60.0 % of the roof above it; ReLU at "
-        "0.125 FLOP/B: ~2.00 GFLOP/s, ~80.0 % of the roof above it; product at 50 FLOP/B: ~80.0 "
-        "GFLOP/s, ~80.0 % of the roof above it.",
+        "FLOP/B on; add at 0.0833 FLOP/B: ~1.00 GFLOP/s, ~60.0 % of the roof; ReLU at "
+        "0.125 FLOP/B: ~2.00 GFLOP/s, ~80.0 % of the roof; product at 50 FLOP/B: ~80.0 "
+        "GFLOP/s, ~80.0 % of the roof.",
     ],
     "timeline": [
         ([{"main": TRACK, "loader": [(10.002, 0.003, "next batch", 0)]}], {}),
         "Timeline. Title: T. x axis: time. 2 tracks over ~20.0 ms. main: 3 spans, nested 2 deep; "
         "outermost: forward from ~0 s for ~8.00 ms, backward from ~8.00 ms for ~12.0 ms; loader: "
         "1 span, nested 1 deep; outermost: next batch from ~2.00 ms for ~3.00 ms.",
-    ],
-    "launch_queues": [
-        ([{"V100": ([0.0, 0.001], [(0.0005, 0.002)], [0, 1])}], {"duration": 0.004}),
-        "Launches, GPU and queue. Title: T. x axis: time. V100: 2 launches, 1 pieces of work on "
-        "the GPU, from 0 to 1 waiting.",
     ],
     "icicle": [
         ([STACKS], {"rows": 2}),
@@ -118,12 +135,19 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
     [
         ("histogram", [[1, -1]], {}, "samples[1] must be a sample on a log axis, finite and posi"),
         ("bars", [{"a": 0.0}], {"xlabel": "x"}, "values['a'] must be the length of a bar, finite"),
+        ("strip", [{"a": ["x"], "b": []}], {"xlabel": "x"}, "rows['b'] must hold 1 labels, but 0"),
         ("spread", [{"a": []}], {"xlabel": "x", "reference": 1}, "groups['a'] must hold at least"),
         (
             "dumbbells",
             [{"a": (1.0, 0.0)}],
             {"xlabel": "x", "ends": ("", "")},
             "rows['a'][1] must be a time, finite and posi",
+        ),
+        (
+            "profiler_shares",
+            [{"a": [0.5, -0.1]}],
+            {"without": 0.1, "xlabel": "x"},
+            "rows['a'][1] must be a share, finite and not negative",
         ),
         ("roofline", [{"a": (1.0,)}], ROOF, "points['a'] must be (intensity, rate), but (1.0,) c"),
         ("memory", [{"a": [(1, 1), (0, 1)]}], {}, "curves['a'] must be in order of time"),

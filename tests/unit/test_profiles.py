@@ -2,6 +2,7 @@
 
 import json
 import pstats
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,25 @@ def test_times_of_a_function_are_added_up_and_a_recursion_counts_once(tmp_path: 
     sampled = "main (a.py:1);f (a.py:2);f (a.py:2) 3\nmain (a.py:4) 1\n"
     (tmp_path / "p.raw").write_text(sampled, encoding="utf-8")
     assert profiles.times_by_function(tmp_path / "p.raw") == {"main": 4, "f": 3}
+    assert profiles.samples_of(tmp_path / "p.raw") == 4
+
+
+def test_scalene_s_functions_are_the_sums_of_their_lines(tmp_path: Path) -> None:
+    parts = ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent")
+    lines = [
+        {"start_function_line": start} | dict.fromkeys(parts, share)
+        for start, share in ((0, 1.0), (3, 2.0), (3, 4.0), (7, 8.0))
+    ]
+    functions = [{"line": "loop", "lineno": 3}, {"line": "other", "lineno": 7}]
+    stacks = [[["a.py main:9;"], {"count": 5}], [["a.py main:9;", "a.py loop:4;"], {"count": 6}]]
+    profile = {"files": {"a.py": {"lines": lines, "functions": functions}}, "stacks": stacks}
+    (tmp_path / "p.json").write_text(json.dumps(profile), encoding="utf-8")
+    assert profiles.times_by_function(tmp_path / "p.json") == {"loop": 18, "other": 24}
+    assert profiles.samples_of(tmp_path / "p.json") == 11
+
+
+def test_a_profiler_that_is_not_here_has_no_profile(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert profiles.record("py-spy-of-nobody -o p.raw -- python p.py", tmp_path) == (None, "")
+    with pytest.raises(subprocess.CalledProcessError):
+        profiles.record("python missing.py -o p.prof", tmp_path)

@@ -38,3 +38,8 @@ def test_a_report_without_kernels_is_refused() -> None:
             sentence = f"nothing in {missing}: .* in nsys profile -t .* has KERNELS, NVTX_EVENTS"
             with pytest.raises(ValueError, match=sentence):
                 traces.require_tables(report, "NVTX_EVENTS", missing)
+
+
+def test_a_command_may_go_on_in_the_next_line() -> None:
+    flags, program = traces.nsys_command("nsys profile -t cuda \\\n  -ftrue \\\n  python a.py -f 1")
+    assert (flags, program) == (["-t cuda", "-ftrue"], ["python", "a.py", "-f", "1"])

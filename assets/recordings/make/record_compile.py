@@ -1,4 +1,4 @@
-"""Record what torch.compile costs and gains here, for lesson 14: compile_cpu.csv.
+"""Record what torch.compile costs and gains here, for lesson 15: compile_cpu.csv.
 
 python assets/recordings/make/record_compile.py
 """

@@ -71,12 +71,6 @@ def best(line, number):
 calls, additions = best("os.stat('.')", 2000), best("total += 1", 100_000)
 print(json.dumps({"2,000 calls of os.stat": calls, "100,000 additions": additions}))
 """
-# What a cluster has, as far as the template needs it: it starts the rest of its words.
-CLUSTER = {
-    "srun": 'exec "$@"',
-    "torchrun": 'while [ "$1" != --no-python ]; do shift; done; shift; exec "$@"',
-    "nsys": f'printf "%s\\n" nsys "$@" > words; exec {NSYS} "$@"',
-}
 
 
 def run(words: list[str | Path], folder: Path, **variables: str) -> tuple[int, str]:
@@ -131,20 +125,8 @@ def verdict(words: list[str | Path], folder: Path, **environment: str) -> dict:
     return {"accepted": accepted, "message": "" if accepted else message}
 
 
-def template(folder: Path) -> dict:
-    """The words that the job's template hands to nsys, and what its parser says."""
-    (folder / "bin").mkdir()
-    for name, text in CLUSTER.items():
-        (folder / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
-        (folder / "bin" / name).chmod(0o755)
-    job = {"SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "2", "PATH": f"{folder}/bin:/usr/bin:/bin"}
-    path = ROOT / "assets" / "jobs" / "slurm" / "profile.sbatch"
-    answer = verdict(["bash", path, "no-such-program"], folder, **job)
-    return {"words": (folder / "words").read_text().splitlines(), **answer}
-
-
 def record_flags(folder: Path, about: dict[str, str]) -> dict:
-    """What the parser answers to each flag, to the documents' commands, and to our template."""
+    """What the parser answers to each flag and to the documents' commands."""
     about["command"] = "nsys profile FLAG no-such-program"
     beside = {"--capture-range-end=stop": ["-c", "nvtx"]}  # only allowed so
     flags, commands = {}, []
@@ -154,8 +136,7 @@ def record_flags(folder: Path, about: dict[str, str]) -> dict:
     for line in (command["line"] for command in recorded("flags")["commands"]):
         words = line.replace(" python ", " no-such-program ").split()[1:]
         commands.append({"line": line, **verdict([NSYS, *words], folder)})
-    templates = {"profile.sbatch": template(folder)}
-    return {"nsys": flags, "commands": commands, "templates": templates}
+    return {"nsys": flags, "commands": commands}
 
 
 def ranges(database: Path | None) -> dict[str, int] | None:

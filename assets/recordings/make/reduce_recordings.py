@@ -106,12 +106,7 @@ def counters(source: Path) -> None:
 
 
 def networks(source: Path) -> None:
-    """Lesson 13: Segment Anything by batch size; timm's networks by layout, and compiled."""
-    # The batch size is missing in a row that ends in ERROR.
-    sizes = ("1", "8", "32")
-    tables = [table(source / f"a100_sam_bs{n}.csv").assign(batch_size=n) for n in sizes]
-    columns = ["technique", "pytorch_version", "sam_model_type", "batch_size", "memory(MiB)"]
-    write("a100_sam_batches.csv", pd.concat(tables)[[*columns, "img_s(avg)", "mIoU"]])
+    """Lesson 13: timm's networks by memory format, and compiled."""
     columns = ["model", "img_size", "batch_size", "samples_per_sec"]
     for name in ("train_amp_nchw", "train_amp_nhwc", "infer_amp_eager", "infer_amp_dynamo"):
         kind, device = name[:5], "rtx3090" if name.startswith("train") else "rtx4090"
@@ -191,24 +186,9 @@ def collectives(source: Path) -> None:
         write(f"{name}.csv.gz", pd.DataFrame(rows, columns=columns).astype({"elements": "Int64"}))
 
 
-def segment_anything(source: Path) -> None:
-    """Lesson 14: what each optimisation brought on an A100; calls there that wait for it."""
-    columns = ["technique", "sam_model_type", "batch_size", "img_s(avg)", "memory(MiB)", "mIoU"]
-    rows = table(source / "a100_sam_results.csv")[columns]
-    rows.columns = ["technique", "model", "batch", "images_per_s", "memory_mib", "miou"]
-    write("a100_sam_ladder.csv", rows)
-    trace, _ = events(source / "a100_sam_bf16_amg.json.gz")
-    waits = []
-    for event in trace:
-        what = "device" if event.get("cat") in ON_DEVICE else event["name"]
-        if what in ("device", "aten::item", "aten::nonzero"):
-            waits.append([what, event["ts"] - trace[0]["ts"], event["dur"]])
-    write("a100_sam_waits.csv.gz", waits, ["what", "start_us", "duration_us"])
-
-
 if __name__ == "__main__":
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         sys.exit(__doc__)
-    parts = (steps, memory, counters, networks, report, timelines, collectives, segment_anything)
+    parts = (steps, memory, counters, networks, report, timelines, collectives)
     for part in parts:
         part(Path(sys.argv[1]))

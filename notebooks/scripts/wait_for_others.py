@@ -1,0 +1,63 @@
+"""Wait, or let a thread and a process compute: a program to test profilers on.
+
+Run it with ``python scripts/wait_for_others.py``. ``computes`` keeps one core busy,
+``sleeps`` sleeps, and ``waits_in_one_call`` waits in a single call into C. Then the
+program waits for a thread and for a child process, both of which compute.
+"""
+
+import ctypes
+import multiprocessing
+import threading
+import time
+
+SECONDS = 0.15
+
+
+def computes() -> None:
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        pass
+
+
+def sleeps() -> None:
+    time.sleep(SECONDS)
+
+
+def waits_in_one_call() -> None:
+    """Wait in C for a lock that nothing releases, until the time is over."""
+    python = ctypes.CDLL("Python itself", handle=ctypes.pythonapi._handle)
+    python.PyThread_allocate_lock.restype = ctypes.c_void_p
+    lock = ctypes.c_void_p(python.PyThread_allocate_lock())
+    python.PyThread_acquire_lock(lock, 1)
+    microseconds = ctypes.c_longlong(int(1e6 * SECONDS))
+    python.PyThread_acquire_lock_timed(lock, microseconds, 0)
+
+
+def computes_in_thread() -> None:
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        pass
+
+
+def computes_in_child() -> None:
+    end = time.perf_counter() + 3 * SECONDS  # py-spy takes some time to find it
+    while time.perf_counter() < end:
+        pass
+
+
+def main() -> None:
+    computes()
+    sleeps()
+    waits_in_one_call()
+    thread = threading.Thread(target=computes_in_thread)
+    thread.start()
+    thread.join()
+    if "fork" in multiprocessing.get_all_start_methods():  # not on Windows
+        context = multiprocessing.get_context("fork")
+        child = context.Process(target=computes_in_child)
+        child.start()
+        child.join()
+
+
+if __name__ == "__main__":
+    main()
