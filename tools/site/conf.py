@@ -5,8 +5,11 @@ them, and nothing is executed. Solutions and instructors' notes are left out. Th
 of the network.
 """
 
+import base64
 import json
 import re
+import tomllib
+from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -74,9 +77,29 @@ docs/*
 NOTES = "<details><summary>Instructor notes</summary>"
 
 
+def gallery(out: Path) -> str:
+    """A chart of each lesson, as a link to its page; the charts are written into ``out``."""
+    out.mkdir(parents=True, exist_ok=True)
+    links = []
+    for lesson in tomllib.loads(Path("lessons.toml").read_text(encoding="utf-8"))["lesson"]:
+        notebook = json.loads(Path("notebooks", f"{lesson['name']}.ipynb").read_text(encoding="utf-8"))
+        (cell,) = [cell for cell in notebook["cells"] if cell["id"] == lesson["picture"]]
+        shown = "".join("".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"])
+        alt, chart = re.search(r'Title: (.+?)\. .+?base64,([^"]+)', shown).groups()
+        (out / f"{lesson['name']}.png").write_bytes(base64.b64decode(chart))
+        links.append(
+            f'<a href="notebooks/{lesson["name"]}.html">'
+            f'<img src="{out.name}/{lesson["name"]}.png" alt="{alt}" loading="lazy">'
+            f"{lesson['number']} {lesson['title']}</a>"
+        )
+    return '<div class="gallery">' + "".join(links) + "</div>\n\n"
+
+
 def prepare_source(app: Sphinx, page: str, source: list[str]) -> None:
     """Give the first page the table of contents, and take what is not for readers off a lesson."""
     if page == root_doc:
+        charts = gallery(Path(app.outdir, "gallery"))
+        source[0] = source[0].replace("| lesson | question", charts + "| lesson | question", 1)
         source[0] += CONTENTS
     elif page.startswith("notebooks/"):
         notebook = json.loads(source[0])
