@@ -64,9 +64,13 @@ def bring(number: str, sealed: str) -> Text:
 
 
 def call(name: str, arguments: str) -> Text:
+    """What the function gave or raised, and its arguments after the call if they changed."""
     try:
-        result = get_ipython().user_ns[name](*unpack(json.loads(arguments)))
-        return Text(json.dumps({"gave": pack(result)}))
+        given = unpack(json.loads(arguments))
+        answer = {"gave": pack(get_ipython().user_ns[name](*given))}
+        if json.dumps(left := pack(given)) != arguments:
+            answer["left"] = left
+        return Text(json.dumps(answer))
     except BaseException as error:
         return Text(json.dumps({"raised": type(error).__name__, "why": str(error)[:2000]}))
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import torch
 from jupyter_client import BlockingKernelClient
 from zmq import MAXMSGSIZE, RCVHWM, Context
 
@@ -176,17 +177,22 @@ def cut(text: str) -> str:
 class StudentFunction:
     """A student's function as a check sees it: arguments go to the kernel and results come as data.
 
-    ``prepared`` is what ``helpers.exercises.faster`` looks for in order to time a call.
+    ``prepared`` is what ``helpers.exercises.faster`` looks for in order to time a call, and
+    ``in_place`` is what ``helpers.exercises.function`` sets.
     """
 
     def __init__(self, kernel: StudentKernel, name: str) -> None:
         self.kernel, self.name = kernel, name
         self.asked: set[str] = set()
+        self.in_place = False
 
     def __call__(self, *arguments: object) -> object:
         packed = json.dumps(values.pack(list(arguments)))
         self.asked.add(packed)
-        return self._result(self.kernel.ask("call", self.name, packed))
+        answer = self.kernel.ask("call", self.name, packed)
+        if self.in_place and isinstance(answer, dict) and "left" in answer:
+            give_back(unpacked(self.name, answer["left"]), arguments)
+        return self._result(answer)
 
     def prepared(self, *arguments: object) -> Callable[[], object]:
         """A call that can be timed: its arguments are in the kernel already, but sealed.
@@ -213,6 +219,16 @@ class StudentFunction:
                         raise error(text)
                 raise RuntimeError(f"{kind}: {text}")
         raise ValueError(f"{self.name}: {NO_DATA}")
+
+
+def give_back(left: object, arguments: tuple) -> None:
+    """Change the tensors and lists of a call as the student's function changed its copies."""
+    for after, argument in zip(left if isinstance(left, list) else [], arguments, strict=False):
+        if isinstance(argument, torch.Tensor) and isinstance(after, torch.Tensor):
+            if after.shape == argument.shape:
+                argument.data.copy_(after)
+        elif isinstance(argument, list) and isinstance(after, list):
+            argument[:] = after
 
 
 def unpacked(name: str, value: object) -> object:

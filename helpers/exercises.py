@@ -79,11 +79,20 @@ def answer(name: str, value: object, kind: object) -> object:
     return value
 
 
-def function(name: str, value: object, returns: object = object) -> Callable:
-    """Return the student's function called ``name``, which then returns that kind or a sentence."""
+def function(
+    name: str, value: object, returns: object = object, *, in_place: bool = False
+) -> Callable:
+    """Return the student's function called ``name``, which then returns that kind or a sentence.
+
+    In ``make grade``, the function gets copies of its arguments. If it is ``in_place``, tensors and
+    lists that it changed are changed for the check, too, as they are in the student's notebook.
+    """
     value = getattr(value, "unchecked", value)  # a check may run again
     if not callable(value):
         raise AssertionError(f"{name}: expected a function, but {_shown(value)} came")
+
+    if hasattr(value, "prepared"):
+        value.in_place = in_place
 
     @wraps(value)
     def checked(*arguments: object) -> object:

@@ -59,6 +59,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
         everyone.hand_in(name, macs=answer)
     for name, answer in HOSTILE["cheats"].items():
         everyone.hand_in(name, fast=answer)
+    everyone.hand_in("empties", fast="def fast(values):\n    return values.pop() + values.pop()")
     hand_in_explorer(everyone, server.getsockname()[1])
     hand_in_altered(everyone)
     hand_in_copies(everyone)
@@ -171,6 +172,7 @@ EXPECTED = {  # student: (points of macs, why and fast, a task, its reason)
     "grace": ([1, 0, 3], "macs", r"^macs\(1\): expected [\d,]+, but [\d,]+ came$"),
     **{name: ([0, 3, 3], "macs", broken["reason"]) for name, broken in HOSTILE["breaks"].items()},
     **{name: ([4, 3, 0], "fast", "at least 2 times as fast") for name in HOSTILE["cheats"]},
+    "empties": ([4, 3, 0], "fast", r"^the values after the call: expected \[1, 2\], but"),
     **{name: ([0, 0, 0], "macs", why) for name, why in UNREADABLE.items()},
     "explores": ([4, 3, 3], "macs", "^$"),
     "alters": ([0, 3, 3], "macs", "macs-check-1 was altered: the course's own ran"),
