@@ -82,7 +82,9 @@ def gallery(out: Path) -> str:
     out.mkdir(parents=True, exist_ok=True)
     links = []
     for lesson in tomllib.loads(Path("lessons.toml").read_text(encoding="utf-8"))["lesson"]:
-        notebook = json.loads(Path("notebooks", f"{lesson['name']}.ipynb").read_text(encoding="utf-8"))
+        notebook = json.loads(
+            Path("notebooks", f"{lesson['name']}.ipynb").read_text(encoding="utf-8")
+        )
         (cell,) = [cell for cell in notebook["cells"] if cell["id"] == lesson["picture"]]
         shown = "".join("".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"])
         alt, chart = re.search(r'Title: (.+?)\. .+?base64,([^"]+)', shown).groups()
