@@ -91,7 +91,7 @@ def gallery(out: Path) -> str:
         (out / f"{lesson['name']}.png").write_bytes(base64.b64decode(chart))
         links.append(
             f'<a href="notebooks/{lesson["name"]}.html">'
-            f'<img src="{out.name}/{lesson["name"]}.png" alt="{alt}" loading="lazy">'
+            f'<img src="{out.name}/{lesson["name"]}.png" alt="{alt}">'
             f"{lesson['number']} {lesson['title']}</a>"
         )
     return '<div class="gallery">' + "".join(links) + "</div>\n\n"
