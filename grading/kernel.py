@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-import torch
 from jupyter_client import BlockingKernelClient
 from zmq import MAXMSGSIZE, RCVHWM, Context
 
@@ -191,7 +190,7 @@ class StudentFunction:
         self.asked.add(packed)
         answer = self.kernel.ask("call", self.name, packed)
         if self.in_place and isinstance(answer, dict) and "left" in answer:
-            give_back(unpacked(self.name, answer["left"]), arguments)
+            values.give_back(unpacked(self.name, answer["left"]), arguments)
         return self._result(answer)
 
     def prepared(self, *arguments: object) -> Callable[[], object]:
@@ -219,16 +218,6 @@ class StudentFunction:
                         raise error(text)
                 raise RuntimeError(f"{kind}: {text}")
         raise ValueError(f"{self.name}: {NO_DATA}")
-
-
-def give_back(left: object, arguments: tuple) -> None:
-    """Change the tensors and lists of a call as the student's function changed its copies."""
-    for after, argument in zip(left if isinstance(left, list) else [], arguments, strict=False):
-        if isinstance(argument, torch.Tensor) and isinstance(after, torch.Tensor):
-            if after.shape == argument.shape:
-                argument.data.copy_(after)
-        elif isinstance(argument, list) and isinstance(after, list):
-            argument[:] = after
 
 
 def unpacked(name: str, value: object) -> object:

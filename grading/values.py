@@ -68,6 +68,16 @@ def unpack(value: object) -> object:
     raise ValueError("something came that is not data")
 
 
+def give_back(left: object, arguments: tuple) -> None:
+    """Change the tensors and lists of a call as the student's function changed its copies."""
+    for after, argument in zip(left if isinstance(left, list) else [], arguments, strict=False):
+        if isinstance(argument, torch.Tensor) and isinstance(after, torch.Tensor):
+            if after.shape == argument.shape:
+                argument.data.copy_(after)
+        elif isinstance(argument, list) and isinstance(after, list):
+            argument[:] = after
+
+
 def _packed_tensor(value: torch.Tensor | np.ndarray) -> object:
     array = value
     if isinstance(value, torch.Tensor):

@@ -91,7 +91,7 @@ def function(
     if not callable(value):
         raise AssertionError(f"{name}: expected a function, but {_shown(value)} came")
 
-    if hasattr(value, "prepared"):
+    if hasattr(value, "in_place"):  # of a grader
         value.in_place = in_place
 
     @wraps(value)
