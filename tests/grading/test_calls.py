@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from datetime import UTC, datetime
@@ -377,3 +378,23 @@ def test_a_text_that_a_spreadsheet_would_compute_comes_back_as_it_was(tmp_path: 
         tables.write_csv(tmp_path / "manual.csv", tables.BY_HAND, rows)
         assert tables.read_by_hand(tmp_path) == rows
     assert not re.search(r"^[=@]|,[=@]", (tmp_path / "manual.csv").read_text(), re.M)
+
+
+def test_an_ordinary_users_sandbox_has_no_user_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one, more of Linux could be attacked. SECURITY.md says that root's sandbox allows them."""
+    if "--disable-userns" not in sandbox.bubblewrap("--help"):
+        pytest.skip("bubblewrap is older than 0.8")
+    user = os.getuid() or 65534
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    monkeypatch.setattr(sys, "base_prefix", sys.prefix)  # this Python may be root's alone
+    another = ["setpriv", f"--reuid={user}", "--clear-groups"] if os.geteuid() == 0 else []
+
+    def status(*words: str) -> int:
+        line = [*another, *sandbox.command(Path(folder), sandbox.Limits(), [*words])]
+        return subprocess.run(line, env=sandbox.environment(), stderr=subprocess.DEVNULL).returncode
+
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.chown(folder, user)
+        if status("true"):
+            pytest.skip("an ordinary user cannot make a sandbox here")
+        assert status("unshare", "--user", "true") != 0

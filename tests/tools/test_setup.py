@@ -156,7 +156,7 @@ def test_a_wrong_python_ends_in_a_sentence(python: tuple[int, int]) -> None:
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-@pytest.mark.parametrize("python", ["python2", "python3.7", "python3.9", "python3.10"])
+@pytest.mark.parametrize("python", ["python3.7", "python3.9", "python3.10"])
 def test_make_refuses_an_older_python(python: str, tmp_path: Path) -> None:
     if not shutil.which(python) or subprocess.run([python, "-V"], capture_output=True).returncode:
         pytest.skip(f"there is no {python} here")

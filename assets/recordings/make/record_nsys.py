@@ -8,9 +8,8 @@ a recording keeps, costs and gives away) and nsys_traps.json (forked workers, ra
 are the flags, commands and cases that these recordings name: add one there to have it tried.
 
 Needs nsys on the PATH or in $NSYS, and a quiet computer: on a busy one nsys may miss what is short,
-so compare what is new with what was there. Run it as an ordinary user: as root, nsys sees other
-people's processes. Every tool is started with an empty environment, and of a report only what the
-lesson reads is kept.
+so compare what is new with what was there. Every tool is started with an empty environment, and of
+a report only what the lesson reads is kept.
 """
 
 import csv
