@@ -109,7 +109,7 @@ def import_times(listing: str) -> DataFrame:
 
 
 def line_rows(stats: "LineStats", folder: Path | str = ".") -> DataFrame:
-    """A profile of line_profiler, one row per line: function, line, hits, seconds, code.
+    """A profile of line_profiler, one row per line that ran: function, line, hits, seconds, code.
 
     ``folder`` is where the profiled program was started: the name of its file may be relative to
     it. The code is what the file holds now, and empty where it has no such line any more.
