@@ -42,7 +42,7 @@ def chrome_trace(path: Path | str) -> pd.DataFrame:
         raise ValueError(
             f"{Path(path).name} holds {len(rows)} events, and none is called as torch.profiler has "
             f"called operators and kernels since 2021, but {sorted(set(events.cat.dropna()))[:5]}: "
-            "a trace of another tool or version"
+            "a trace of another tool or version, or of a schedule that recorded no step"
         )
     events["cat"] = events.cat.replace(_CATEGORIES)
     events["ts"] -= events.loc[events.ph == "X", "ts"].min()
