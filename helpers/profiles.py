@@ -27,8 +27,8 @@ def function_rows(stats: pstats.Stats) -> DataFrame:
     """A profile of cProfile, one row per function (``workloads.forward``, ``torch.conv2d``).
 
     Columns: ncalls; primitive, the calls made while the function was not already running; tottime
-    and cumtime, in seconds. Functions of the same name in one file have a row each, so a name may
-    occur more than once.
+    and cumtime, in seconds. Functions of the same name on different lines of a file have a row
+    each, so a name may occur more than once.
     """
     rows = [
         (_function_name(function), ncalls, primitive, tottime, cumtime)

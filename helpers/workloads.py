@@ -39,7 +39,7 @@ def photograph(height: int = 64, width: int = 64) -> Tensor:
 def conv2d_loops(image: Tensor, kernel: Tensor) -> Tensor:
     """The definition, term by term, in plain Python over nested lists of floats.
 
-    Lists, because indexing a tensor element by element is some fifty times slower again, and then
+    Lists, because indexing a tensor element by element is dozens of times slower again, and then
     the indexing would be measured instead of the loops.
     """
     c_in, height, width, c_out, k = _checked_shapes(image, kernel)
