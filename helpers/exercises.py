@@ -50,9 +50,12 @@ def expect(what: str, result: object, expected: object, within: float = 0.0) -> 
         raise AssertionError(f"{what}: not answered yet")
     if not _same(result, expected, within):
         near = f", within {100 * within:g}%" if within else ""
-        raise AssertionError(
-            f"{what}: expected {_shown(expected)}{near}, but {_shown(result)} came"
-        )
+        text = f"{what}: expected {_shown(expected)}{near}, but {_shown(result)} came"
+        result = _plain(result)
+        if _is_tensor(expected) and _is_tensor(result) and result.shape == expected.shape:
+            largest = (result.double() - expected.double()).abs().max().item()
+            text += f"; two values differ by {largest:.3g}"
+        raise AssertionError(text)
     print(f"✓ {what}")
 
 

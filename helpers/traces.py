@@ -25,7 +25,7 @@ def chrome_trace(path: Path | str) -> pd.DataFrame:
     Columns: ``ph``, ``cat``, ``name``, ``pid``, ``tid``, ``args`` as in the file, and ``ts`` and
     ``dur``, start and duration in microseconds; ``ts`` is 0 where the first event with a duration
     starts. The categories of 2021's profiler get today's names. Raises a ValueError if the file is
-    incomplete, or comes from another tool or version.
+    incomplete, or holds no operator and no kernel under the names of torch.profiler.
     """
     raw = Path(path).read_bytes()
     try:
@@ -42,7 +42,7 @@ def chrome_trace(path: Path | str) -> pd.DataFrame:
         raise ValueError(
             f"{Path(path).name} holds {len(rows)} events, and none is called as torch.profiler has "
             f"called operators and kernels since 2021, but {sorted(set(events.cat.dropna()))[:5]}: "
-            "a trace of another tool or version, or of a schedule that recorded no step"
+            "a trace of another tool or version, or of a profile that recorded no operator"
         )
     events["cat"] = events.cat.replace(_CATEGORIES)
     events["ts"] -= events.loc[events.ph == "X", "ts"].min()
