@@ -84,13 +84,15 @@ def nsys_command(line: str) -> tuple[list[str], list[str]]:
     """The flags that ``nsys profile …`` gets, each with its value, and the program with its words.
 
     The first word that is neither a flag nor a flag's value is the program; everything after it
-    belongs to the program. A line may go on after a backslash at its end. Raises a ValueError if
+    belongs to the program. A word ``--`` before it is left out. A line may go on after a backslash at its end. Raises a ValueError if
     the word ``profile`` is missing.
 
     >>> nsys_command("nsys profile -t nvtx --stats=true python train.py -f true")
     (['-t nvtx', '--stats=true'], ['python', 'train.py', '-f', 'true'])
     >>> nsys_command("nsys profile -ftrue -t cuda python train.py")
     (['-ftrue', '-t cuda'], ['python', 'train.py'])
+    >>> nsys_command("nsys profile -t cuda -- python train.py")
+    (['-t cuda'], ['python', 'train.py'])
     """
     words = shlex.split(line.replace("\\\n", " "))
     if "profile" not in words:
@@ -98,6 +100,8 @@ def nsys_command(line: str) -> tuple[list[str], list[str]]:
     words, flags = words[words.index("profile") + 1 :], []
     while words and words[0].startswith("-"):
         flag = words.pop(0)
+        if flag == "--":
+            break
         has_its_value = "=" in flag or (len(flag) > 2 and flag[1] != "-")
         flags.append(flag if has_its_value or not words else f"{flag} {words.pop(0)}")
     return flags, words

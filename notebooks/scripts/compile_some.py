@@ -85,5 +85,4 @@ def main() -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         main()

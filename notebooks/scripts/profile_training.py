@@ -113,7 +113,7 @@ class Saved:
 
 
 def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
-    """By function: the tensors that autograd saved, and the bytes kept at the end.
+    """By function: the tensors that autograd saved, and the bytes that the losses keep.
 
     Each storage is counted once, and what belongs to the model itself is left out.
     """
@@ -132,8 +132,11 @@ def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
 
     hooks = saved_tensors_hooks(pack, lambda saved: saved.tensor)
     with hooks, patch.object(program.workloads, "SmallCNN", model):
-        # As long as the result lives, so does what it refers to.
-        result = run(program, count=count)
+        files, labels = pictures(program, count)
+        threads = torch.get_num_threads()
+        # As long as the losses live, so does what they refer to.
+        losses = program.train(files, labels, epochs=2, log=io.StringIO(), seed=0)
+        torch.set_num_threads(threads)
     own = models[0].state_dict().values()
     own = {tensor.untyped_storage().data_ptr() for tensor in own}
     kept = {}
@@ -141,7 +144,7 @@ def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
         storage = saved.tensor.untyped_storage()
         if storage.data_ptr() not in own:
             kept[storage.data_ptr()] = function, storage.nbytes()
-    del result
+    del losses
     bytes_kept = Counter()
     for function, size in kept.values():
         bytes_kept[function] += size
