@@ -84,8 +84,8 @@ def nsys_command(line: str) -> tuple[list[str], list[str]]:
     """The flags that ``nsys profile …`` gets, each with its value, and the program with its words.
 
     The first word that is neither a flag nor a flag's value is the program; everything after it
-    belongs to the program. A word ``--`` before it is left out. A line may go on after a backslash at its end. Raises a ValueError if
-    the word ``profile`` is missing.
+    belongs to the program. A word ``--`` before it is left out. A line may go on after a backslash
+    at its end. Raises a ValueError if the word ``profile`` is missing.
 
     >>> nsys_command("nsys profile -t nvtx --stats=true python train.py -f true")
     (['-t nvtx', '--stats=true'], ['python', 'train.py', '-f', 'true'])

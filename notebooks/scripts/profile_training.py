@@ -113,7 +113,7 @@ class Saved:
 
 
 def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
-    """By function: the tensors that autograd saved, and the bytes that the losses keep.
+    """By function: the tensors that autograd saved, and the bytes that losses keep.
 
     Each storage is counted once, and what belongs to the model itself is left out.
     """

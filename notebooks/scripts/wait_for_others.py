@@ -13,6 +13,13 @@ import time
 SECONDS = 0.15
 
 
+def starts() -> None:
+    """Compute for a while, because Scalene's first samples take long."""
+    end = time.perf_counter() + 3 * SECONDS
+    while time.perf_counter() < end:
+        pass
+
+
 def computes() -> None:
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
@@ -46,6 +53,7 @@ def computes_in_child() -> None:
 
 
 def main() -> None:
+    starts()
     computes()
     sleeps()
     waits_in_one_call()
