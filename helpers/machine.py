@@ -163,7 +163,7 @@ def _copy_rate() -> float:
 def _fastest(run: Callable[[], object], least: int = 3) -> float:
     """The shortest of at least ``least`` runs after a warm-up, in seconds.
 
-    The shortest, because everything else the computer does can only add time.
+    The shortest, because everything else the computer does mostly adds time.
     """
     run()
     samples: list[float] = []
