@@ -6,7 +6,7 @@ arrays in one line.
 
 import numpy as np
 
-MEGABYTE = 1_000_000 // 8  # how many float64 numbers that is
+MEGABYTE = 1_000_000 // 8  # in float64 elements
 
 
 def once() -> np.ndarray:
