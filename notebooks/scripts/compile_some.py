@@ -58,11 +58,11 @@ def main() -> None:
     torch.manual_seed(0)
     chain, million = torch.compile(activation), torch.randn(1000, 1000)
     rows = [
-        ("the first of all", torch.compile(torch.neg), torch.neg, torch.ones(9)),
+        ("first compilation", torch.compile(torch.neg), torch.neg, torch.ones(9)),
         ("chain of 1000 rows", chain, activation, million),
         ("chain of 900 rows", chain, activation, million[:900]),
         ("chain of 800 rows", chain, activation, million[:800]),
-        ("matrix product", torch.compile(product), product, million[:, :1000]),
+        ("matmul", torch.compile(product), product, million[:, :1000]),
         ("training step", torch.compile(step), step, images),
     ]
     print("what,compiling_s,usual_ms,compiled_ms,largest_difference")

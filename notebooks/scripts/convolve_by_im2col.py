@@ -1,4 +1,4 @@
-"""Convolve a photograph by im2col: a program whose memory has something to find.
+"""Convolve a photograph by im2col, as an example for memory profilers.
 
 Run it with ``python scripts/convolve_by_im2col.py photograph.npy``: the file holds
 a (3, H, W) float32 array in [0, 1]. Lesson 08, Memory of a program, profiles it.
@@ -18,12 +18,12 @@ profile = getattr(builtins, "profile", lambda function: function)
 
 
 def linearise(srgb: Array) -> Array:
-    """From the values stored in a photograph to amounts of light."""
+    """Convert the stored pixel values into amounts of light."""
     return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
 
 
 def unfold(image: Array, k: int) -> Array:
-    """Every K × K neighbourhood as a column: (C_in·K·K, H·W)."""
+    """Return each K × K neighbourhood as a column: (C_in·K·K, H·W)."""
     edges = (k // 2, k // 2)
     padded = np.pad(image, ((0, 0), edges, edges))
     windows = sliding_window_view(padded, (k, k), (1, 2))

@@ -57,13 +57,13 @@ def run(program: ModuleType, seed: int = 0, count: int = PICTURES) -> Run:
     return Run(seconds, losses, final.item(), log.getvalue().count("\n"))
 
 
-def fastest(programs: dict[str, ModuleType], rounds: int) -> dict[str, float]:
-    """The shortest time of each program in seconds; each round in random order."""
+def fastest(programs: dict[str, ModuleType], repeats: int) -> dict[str, float]:
+    """The shortest time of each program in seconds; each repeat in random order."""
     shortest = dict.fromkeys(programs, math.inf)
     first, *_, last = [*programs.values()] * 2
     for program in (first, last):  # a warm-up
         run(program, count=3)
-    for _ in range(rounds):
+    for _ in range(repeats):
         for name in random.sample(list(programs), len(programs)):
             shortest[name] = min(shortest[name], run(programs[name]).seconds)
     return shortest
@@ -77,10 +77,10 @@ def profiled(program: ModuleType) -> pstats.Stats:
 
 
 def time_of_parts(
-    program: ModuleType, count: int = PICTURES, rounds: int = 4
+    program: ModuleType, count: int = PICTURES, repeats: int = 4
 ) -> dict[str, float]:
-    """The seconds of each part of a training: the shortest of so many rounds."""
-    times = [_time_of_parts(program, count) for _ in range(rounds)]
+    """The seconds of each part of a training run: the shortest of ``repeats``."""
+    times = [_time_of_parts(program, count) for _ in range(repeats)]
     return {part: min(seconds[part] for seconds in times) for part in times[0]}
 
 
