@@ -83,7 +83,7 @@ def conv2d_im2col(image: Tensor, kernel: Tensor) -> Tensor:
 
 
 def conv2d_torch(image: Tensor, kernel: Tensor) -> Tensor:
-    """PyTorch's own convolution, which picks an algorithm for the processor."""
+    """PyTorch's own convolution, which picks an algorithm for the processor and the shapes."""
     *_, k = _checked_shapes(image, kernel)
     return F.conv2d(image[None], kernel, padding=k // 2)[0]
 
