@@ -23,8 +23,9 @@ from helpers import _input, units
 MATRIX_SIZES = (256, 512, 1024)
 BUDGET = 0.03  # seconds for each measurement
 COPY_BYTES = 128_000_000  # per tensor; 64 MB still fit into the last cache of some servers
-# Multiply-add units per core, an assumption: most cores with AVX2 have two, Apple's fast ones and ARM's Neoverse V four,
-# and of those with AVX-512 some have only one of its full width, or run it in two halves.
+# Multiply-add units per core, an assumption: most cores with AVX2 have two, Apple's fast ones and
+# ARM's Neoverse V four, and of those with AVX-512 some have only one of its full width, or run it
+# in two halves.
 FMA_UNITS = 2
 THREADS = torch.get_num_threads()  # read once: an interrupted cell may leave another number
 
