@@ -52,7 +52,7 @@ def run(
             optimiser.step()
             optimiser.zero_grad()
 
-    for _ in range(3):  # a warm-up; the second step also makes the buckets
+    for _ in range(3):  # a warm-up; the second step sorts the buckets anew
         step()
     with profile(record_shapes=True) as prof:
         for _ in range(STEPS):
