@@ -26,7 +26,10 @@ def main(arguments: list[str]) -> int:
     notebook = notebooks.read(TEMPLATE)
     filled_in = {
         "title": f"# A profile of {name}",
-        "your-model-text": "## The model",
+        "your-model-text": (
+            "## The model\n\n"
+            "The report assumes that the length of the first dimension is the number of samples."
+        ),
         "your-model": f"model, example = own_model.load({name!r})",
     }
     cells = {cell.id: cell for cell in notebook.cells}

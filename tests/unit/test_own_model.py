@@ -201,6 +201,13 @@ def test_calls_are_counted_in_ranges_and_not_in_operators() -> None:
     assert event.self_cpu_time_total < rest < event.cpu_time_total
 
 
+def test_an_operator_that_is_a_loop_counts_as_its_calls() -> None:
+    with torch.no_grad(), profile() as prof, record_function("one call"):
+        nn.GRU(3, 4)(torch.ones(30, 1, 3))
+    (event,) = [event for event in prof.events() if event.name == "one call"]
+    assert own_model.operators_called(event)[0] > 30
+
+
 def test_the_home_of_a_model_without_parameters_is_that_of_its_buffers_or_example() -> None:
     assert own_model.home(nn.ReLU(), X.double()) == ("cpu", torch.float64)
     norm = nn.BatchNorm1d(3, affine=False).half()
