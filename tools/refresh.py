@@ -1,10 +1,11 @@
-"""``make refresh``: execute notebooks in place and keep every output that did not really change.
+"""``make refresh``: execute notebooks in place, and keep those that did not really change.
 
     python -m tools.refresh [NOTEBOOK ...]
 
-A stored output stays, pictures and measured digits included, when what the tests compare is equal
-and neither its cell nor the helpers, scripts and recordings changed since the notebook was last
-committed. So a refresh without a real change is an empty diff.
+A notebook keeps its outputs, pictures and measured digits included, when what the tests compare is
+equal and neither a cell nor the helpers, scripts and recordings changed since it was last
+committed. Otherwise it takes all outputs of the new run, because the numbers of different cells
+have to agree with one another.
 """
 
 import os
@@ -41,19 +42,15 @@ def main(arguments: list[str]) -> int:
 
 
 def refresh(path: Path) -> int:
-    """Execute the notebook at ``path`` and write it back; return how many cells changed."""
-    stored = notebooks.read(path)
+    """Execute the notebook at ``path`` and write it back; return how many cells really changed."""
+    stored = notebooks.canonical(notebooks.read(path))
     fresh = notebooks.canonical(execute(stored, path.parent))
     committed = committed_sources(path)
     changed = 0
-    for old, new in zip(notebooks.canonical(stored).cells, fresh.cells, strict=True):
-        if new.cell_type != "code":
-            continue
-        if committed.get(new.id) == new.source and compared(old) == compared(new):
-            new.outputs = old.outputs
-        else:
-            changed += 1
-    text = notebooks.as_text(notebooks.canonical(fresh))
+    for old, new in zip(stored.cells, fresh.cells, strict=True):
+        if new.cell_type == "code":
+            changed += committed.get(new.id) != new.source or compared(old) != compared(new)
+    text = notebooks.as_text(fresh if changed else stored)
     path.write_text(text, encoding="utf-8", newline="\n")
     return changed
 
@@ -83,7 +80,9 @@ def execute(
 
 
 def compared(cell: NotebookNode) -> list[tuple[str, str]]:
-    """What the tests see of a cell's outputs."""
+    """What the tests see of a cell's outputs: nothing, where they are told to ignore them."""
+    if "nbval-ignore-output" in cell.metadata.get("tags", []):
+        return []
     return [(kind, notebooks.sanitised(text)) for kind, text in notebooks.texts(cell.outputs)]
 
 

@@ -1,7 +1,8 @@
 """Time six pieces of work without and with cProfile, and keep a profile of each.
 
 Run it in notebooks/ with ``python -m scripts.profiled_work FOLDER``. FOLDER then
-holds times.csv, with the seconds without and with cProfile, and the profiles.
+holds times.csv, with the seconds without and with cProfile, and the profiles. It
+also holds conv2d_loops.prof, the profile of a small loops convolution.
 """
 
 import cProfile
@@ -10,6 +11,7 @@ import pstats
 import random
 import sys
 import time
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -112,6 +114,11 @@ def main():
                 shortest[name, traced] = min(
                     shortest[name, traced], seconds[traced]
                 )
+
+    image, kernel = workloads.photograph(8, 8), torch.randn(2, 3, 3, 3)
+    loops = partial(workloads.conv2d_loops, image, kernel)
+    tries = [cProfile.Profile() for _ in range(rounds)]
+    kept["conv2d_loops"] = min(tries, key=partial(measure, loops))
 
     table = pd.Series(shortest).unstack().loc[list(work)]
     table.columns = ["without cProfile", "with cProfile"]

@@ -1,4 +1,4 @@
-"""A refresh keeps what did not really change, and takes what did."""
+"""A refresh leaves a notebook alone that did not really change, and renews all of one that did."""
 
 import subprocess
 from pathlib import Path
@@ -19,12 +19,14 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def lesson(tmp_path: Path) -> Path:
-    """A committed, executed notebook with a measured and an exact output."""
+    """A committed, executed notebook with a measured, an ignored and an exact output."""
     sources = {
         "measured": "import time\nfrom helpers import units\nprint(units.number(time.time()))",
+        "ignored": "print(time.time_ns())",
         "exact": "print(1 + 1)",
     }
     cells = [new_code_cell(source, id=id_) for id_, source in sources.items()]
+    cells[1].metadata.tags = ["nbval-ignore-output"]
     path = tmp_path / "lesson.ipynb"
     for name in READ:
         (tmp_path / name).parent.mkdir(parents=True)
@@ -43,22 +45,33 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_nothing_changes_without_a_change_and_a_tampered_output_is_mended(lesson: Path) -> None:
+def outputs(path: Path) -> list[str]:
+    return [cell.outputs[0].text for cell in notebooks.read(path).cells]
+
+
+def test_nothing_changes_without_a_change(lesson: Path) -> None:
     assert refresh.refresh(lesson) == 0
-    edit(lesson, '"2\\n"', '"5\\n"')
-    assert refresh.refresh(lesson) == 1
     assert git(lesson.parent, "status", "--porcelain") == ""
 
 
-def test_a_changed_cell_is_taken_and_so_is_all_when_what_cells_read_changes(lesson: Path) -> None:
-    edit(lesson, "print(1 + 1)", "print(1 + 2)")
+@pytest.mark.parametrize(("old", "new"), [('"2\\n"', '"5\\n"'), ("print(1 + 1)", "print(2 + 0)")])
+def test_all_outputs_come_from_one_run_when_an_output_or_a_cell_changed(
+    lesson: Path, old: str, new: str
+) -> None:
+    _, ignored_before, _ = outputs(lesson)
+    edit(lesson, old, new)
     assert refresh.refresh(lesson) == 1
-    assert notebooks.read(lesson).cells[1].outputs[0].text == "3\n"
+    _, ignored, exact = outputs(lesson)
+    assert ignored != ignored_before
+    assert exact == "2\n"
+
+
+def test_all_is_taken_when_what_cells_read_changes(lesson: Path) -> None:
     for name in READ:
         (lesson.parent / name).write_text("2\n")
         assert refresh.committed_sources(lesson) == {}
         (lesson.parent / name).write_text("1\n")
-    assert list(refresh.committed_sources(lesson)) == ["measured", "exact"]
+    assert list(refresh.committed_sources(lesson)) == ["measured", "ignored", "exact"]
 
 
 def test_a_failing_notebook_is_left_as_it_was(lesson: Path, capsys: pytest.CaptureFixture) -> None:
