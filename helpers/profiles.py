@@ -41,7 +41,8 @@ def function_rows(stats: pstats.Stats) -> DataFrame:
 def call_rows(stats: pstats.Stats) -> DataFrame:
     """A profile of cProfile, one row per pair of caller and callee.
 
-    Columns: caller, callee, ncalls, and cumtime, the seconds that these calls took.
+    Columns: caller, callee, ncalls, and cumtime, the seconds that these calls took (of a
+    recursion, the outermost ones).
     """
     rows = [
         (_function_name(caller), _function_name(callee), ncalls, cumtime)
@@ -55,8 +56,8 @@ def call_stacks(stats: pstats.Stats, root: str, least: float = 0.01) -> dict[Sta
     """A profile of cProfile unfolded from the function ``root`` downwards: own seconds per stack.
 
     A profile does not say to which of its callers a function's callees belong, so their time is
-    divided in proportion. A recursive call is left out, with its time. A stack below ``least`` of
-    the root's time ends there, with its cumtime.
+    divided in proportion. A recursive call has no stack, because its time is in the outer one. A
+    stack below ``least`` of the root's time ends there, with its cumtime.
     Raises a ValueError if not exactly one function has the name ``root``.
     """
     callees: dict = {}
@@ -210,7 +211,8 @@ def times_by_function(path: Path) -> dict[str, float]:
     (``.json``, percent). Scalene differs: its lines do not include what they call, so the times of
     its functions do not either. They are the sums of a function's lines, because Scalene's own rows
     of functions lack some lines, such as the ``for`` of a tight loop. A recursive function is
-    counted again by ``.tree``, and methods have their qualified names in ``.raw``.
+    counted again by ``.lprof`` and ``.tree``, and methods have their qualified names in ``.lprof``
+    and ``.raw``.
     """
     if path.suffix == ".prof":
         stats = pstats.Stats(str(path)).stats.items()
