@@ -244,7 +244,7 @@ def times_by_function(path: Path) -> dict[str, float]:
 
 
 def samples_of(path: Path) -> int:
-    """How many samples py-spy (``.raw``) or Scalene (``.json``) took for the profile in ``path``.
+    """How many stacks py-spy (``.raw``) or samples Scalene (``.json``) took for ``path``.
 
     Scalene's are those that found a thread which was not waiting for a lock or another thread.
     """
@@ -258,7 +258,8 @@ def scalene_lines(path: Path, script: str) -> DataFrame:
     """Scalene's profile of a ``script``, indexed by line number.
 
     Columns: ``code``; ``share`` of the CPU samples, from 0 to 1; ``requested``, the bytes requested
-    in all; ``peak``, the most bytes that one run of the line held.
+    in all; ``peak``, the most bytes that one run of the line held (more for
+    some loops on one line).
     """
     files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
     (rows,) = [file["lines"] for name, file in files if Path(name).name == script]
