@@ -115,7 +115,7 @@ class Saved:
 def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
     """By function: the tensors that autograd saved, and the bytes that losses keep.
 
-    Each storage is counted once, and what belongs to the model itself is left out.
+    Each storage is counted once. The bytes leave out those of the model itself.
     """
     alive, saves, models = weakref.WeakKeyDictionary(), Counter(), []
     small_cnn = program.workloads.SmallCNN
