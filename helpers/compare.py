@@ -76,8 +76,9 @@ def compare(
     counted; garbage collection stays on, but minima and medians leave out most of its time;
     processes use as many torch threads as this one.
     ``seconds`` are for measuring, in all, but each block has at least two rounds, however long they
-    take; to start a process with torch takes about one more. Raises ValueError if processes fail,
-    TimeoutExpired if a process hangs, and what old and new raise here.
+    take; to start a process with torch takes about one more. The calling loop is measured, too, so
+    ratios of very short work are too close to 1. Raises ValueError if processes fail,
+    TimeoutExpired if a process takes 110 s more than its share, and what old and new raise here.
     """
     _input.positive("seconds", seconds)
     named = all(isinstance(work, str) and ":" in work for work in (old, new))

@@ -54,6 +54,9 @@ def describe() -> dict[str, str | int]:
     processor for products of bfloat16 numbers.
     """
     known = torch.cpu.get_capabilities()
+    widest = torch.backends.cpu.get_cpu_capability()
+    if known.get("neon") and widest in ("DEFAULT", "NO AVX"):  # PyTorch has no name for it
+        widest = "NEON"
     bfloat16 = [name for name in ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16") if known.get(name)]
     return {
         "processor": _processor(),
@@ -64,7 +67,7 @@ def describe() -> dict[str, str | int]:
         "Python": platform.python_version(),
         "torch": torch.__version__,
         "torch threads": torch.get_num_threads(),
-        "vector instructions": ", ".join([torch.backends.cpu.get_cpu_capability(), *bfloat16]),
+        "vector instructions": ", ".join([widest, *bfloat16]),
         "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
     }
 
@@ -88,6 +91,9 @@ def lanes(dtype: torch.dtype = torch.float32) -> int | None:
     other shapes, which many processors lack, so the number means little for them.
     """
     known = torch.cpu.get_capabilities()
+    widest = torch.backends.cpu.get_cpu_capability()
+    if known.get("neon") and widest in ("DEFAULT", "NO AVX"):  # PyTorch has no name for it
+        widest = "NEON"
     widths = {"avx512_f": 64, "avx2": 32, "neon": 16}  # bytes, the widest first
     width = next((width for name, width in widths.items() if known.get(name)), None)
     return width and width // dtype.itemsize

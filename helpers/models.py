@@ -232,7 +232,7 @@ class GPT2(nn.Module):
         self.blocks = nn.ModuleList(DecoderBlock(width, heads) for _ in range(blocks))
         self.norm = nn.LayerNorm(width)
         for table in (self.tokens, self.position):
-            nn.init.normal_(table.weight, std=0.02)  # as published, so logits stay small
+            nn.init.normal_(table.weight, std=0.02)  # small, so logits stay small
 
     def forward(self, tokens: Tensor, cache: Cache | None = None) -> Tensor:
         """The logits; with a ``cache``, the tokens continue those that it holds."""
