@@ -1,6 +1,6 @@
 """Run a program from a notebook, as a terminal would.
 
-Every program that a lesson starts is started here, in a process group of its own. If it takes too
+Every command that a lesson starts is started here, in a process group of its own. If it takes too
 long, or if you interrupt the cell, the program ends together with everything that it started.
 """
 
