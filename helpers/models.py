@@ -153,7 +153,7 @@ class ViT_B_16(nn.Module):
 
 
 class Cache:
-    """The keys and values of all tokens so far, in each block: with it, no token is computed twice.
+    """The keys and values of all tokens so far, in each block, which need not be computed again.
 
     ``keys`` and ``values`` are (blocks, N, heads, context, width / heads), in the model's type.
     ``length`` tokens are stored. ``batch`` is N of the tokens. Use it under ``torch.no_grad()``.
