@@ -243,7 +243,7 @@ def by_module(
         if running:
             running[-1][0] += read() - start
 
-    hooks = [module.register_forward_pre_hook(before) for module in names]
+    hooks = [module.register_forward_pre_hook(before, prepend=True) for module in names]
     hooks += [module.register_forward_hook(after, with_kwargs=True) for module in names]
     try:
         model(*args, **kwargs)
