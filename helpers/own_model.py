@@ -21,8 +21,9 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 COPIES = {getattr(torch.ops.aten, name) for name in ("clone", "copy_", "_to_copy", "empty", "cat")}
-LOOK_UPS = {torch.ops.aten.embedding, torch.ops.aten._embedding_bag_forward_only}
-LOOK_UPS.add(torch.ops.aten._embedding_bag)
+# Of their first argument they read some rows, or nothing.
+SOME_ROWS = "embedding _embedding_bag _embedding_bag_forward_only index index_select gather"
+NOT_READ = {getattr(torch.ops.aten, name) for name in f"{SOME_ROWS} copy_ fill_ zero_".split()}
 DEVICES = "cpu|cuda"  # on which the report knows how to measure
 
 
@@ -165,23 +166,27 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
 class Operators(TorchDispatchMode):
     """While it is entered, it notes which operators run, but for views and copies.
 
-    ``read`` holds the storages that they read, copies too, and how many bytes of each at most; not
-    an embedding's table, of which they read some rows. Enter it before FlopCounterMode, and it sees
-    what that counts.
+    ``bytes`` are those of the tensors that they read and write, copies too, each tensor counted
+    once per operator. Of the table of an embedding or of an index, nothing is counted. Enter it
+    before FlopCounterMode, and it sees what that counts.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.seen: set = set()
-        self.read: dict[int, int] = {}
+        self.bytes = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
         if not func.is_view and func.overloadpacket not in COPIES:
             self.seen.add(func.overloadpacket)
-        if not func.is_view and func.overloadpacket not in LOOK_UPS:
-            for key, size in storages([args, kwargs]).items():
-                self.read[key] = max(size, self.read.get(key, 0))
-        return func(*args, **(kwargs or {}))
+        read = storages([args[func.overloadpacket in NOT_READ :], kwargs])
+        written = storages(result)
+        # A view returns what it got, and changes nothing; an empty tensor is not written.
+        is_view = not func._schema.is_mutable and written.keys() <= storages([args]).keys()
+        if not is_view and "empty" not in str(func):
+            self.bytes += sum(read.values()) + sum(written.values())
+        return result
 
     def without_formula(self) -> list[str]:
         """The names of those that FlopCounterMode counts as 0: ``["batch_norm", "relu"]``."""
@@ -204,58 +209,40 @@ def by_module(
     args: tuple,
     kwargs: dict,
     read: Callable[[], float],
-    operators: Operators | None = None,
 ) -> pd.DataFrame:
     """One call of the model, a row for each call of a module in it, in the order of their ends.
 
     The index is the module's name, and from its second call on ``name (2)``. Columns: ``kind``, its
-    class; ``gives``, what it returned; ``leaf``, whether it has no modules in it; ``bytes`` of its
-    arguments, its result and its own parameters, without an embedding's table; ``own``, by how much
-    ``read()`` rose while it ran, without the modules that it called itself and without these hooks.
-    A tensor that is passed twice, or returned as it came, is counted once. What ``operators`` saw
-    of a buffer, or of a parameter that belongs to no row, moves in the nearest module around it
-    that was called.
+    class; ``gives``, what it returned; ``own``, by how much ``read()`` rose while it ran, without
+    the modules that it called itself and without these hooks.
     """
     names = {module: name or "the model" for name, module in model.named_modules()}
     rows: dict[str, dict] = {}
-    running, calls, moved = [], Counter(), set()
+    running, calls = [], Counter()
 
     def before(module: nn.Module, args: tuple) -> None:
         running.append([0, read()])  # the first is what rises in the modules that it calls
 
-    def after(module: nn.Module, args: tuple, kwargs: dict, output: object) -> None:
+    def after(module: nn.Module, args: tuple, output: object) -> None:
         inside, start = running.pop()
         rose = read() - start
         calls[module] += 1
         nth = f" ({calls[module]})" if calls[module] > 1 else ""
-        touched = tensors([args, kwargs, output])
-        if not isinstance(module, (nn.Embedding, nn.EmbeddingBag)):  # of these, some rows are read
-            touched += module.parameters(recurse=False)
-        bytes_of = storages(touched)
-        moved.update(bytes_of)
         rows[names[module] + nth] = {
             "kind": type(module).__name__,
             "gives": described(output),
-            "leaf": not any(module.children()),
-            "bytes": sum(bytes_of.values()),
             "own": rose - inside,
         }
         if running:
             running[-1][0] += read() - start
 
     hooks = [module.register_forward_pre_hook(before, prepend=True) for module in names]
-    hooks += [module.register_forward_hook(after, with_kwargs=True) for module in names]
+    hooks += [module.register_forward_hook(after) for module in names]
     try:
         model(*args, **kwargs)
     finally:
         for hook in hooks:
             hook.remove()
-    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        for key, size in storages(tensor).items():
-            if operators and key in operators.read and key not in moved:
-                while name and name not in rows:
-                    name = name.rpartition(".")[0]
-                rows[name or "the model"]["bytes"] += min(size, operators.read[key])
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -292,8 +279,9 @@ def storages(value: object) -> dict[int, int]:
     bytes_of: dict[int, int] = {}
     for tensor in tensors(value):
         with suppress(NotImplementedError, RuntimeError):  # a tensor of vmap has none
-            key = tensor.untyped_storage()._cdata
-            bytes_of[key] = max(tensor.nbytes, bytes_of.get(key, 0))
+            storage = tensor.untyped_storage()
+            size = min(tensor.nbytes, storage.nbytes())  # of an expanded tensor, what it holds
+            bytes_of[storage._cdata] = max(size, bytes_of.get(storage._cdata, 0))
     return bytes_of
 
 

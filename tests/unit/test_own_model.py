@@ -141,62 +141,76 @@ def test_each_call_of_a_module_has_a_row_with_its_own_part() -> None:
     assert list(rows.own) == [3, 5, 100 - (14 - 10) - (28 - 20)]
     assert list(rows.kind) == ["Linear", "Linear", "Adds"]
     assert list(rows.gives) == 3 * ["(2,) float32"]
-    assert list(rows.leaf) == [True, True, False]
-    assert list(rows.bytes) == [2 * 8 + 16, 2 * 8 + 16, 3 * 8 + 12]
 
 
-def test_a_tensor_that_is_passed_twice_or_returned_as_it_came_moves_once() -> None:
-    x = torch.rand(1, 4, 8)
-    for module in (nn.Identity(), nn.Dropout(), nn.Flatten()):
-        rows = own_model.by_module(module.eval(), (x,), {}, lambda: 0)
-        assert rows.bytes["the model"] == x.nbytes
+def moved(model: nn.Module, *args: torch.Tensor) -> int:
+    with torch.no_grad(), own_model.Operators() as operators:
+        model.eval()(*args)
+    return operators.bytes
 
 
 class Tied(nn.Module):
-    """Its last product reads the whole table of its embedding; no module does it."""
+    """Its last product reads the whole table of its embedding."""
 
     def __init__(self) -> None:
         super().__init__()
         self.table, self.unused = nn.Embedding(50, 8), nn.Linear(8, 8)
-        self.parts = nn.ParameterList([torch.ones(8, 8)])
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return nn.functional.linear(self.table(tokens) @ self.parts[0], self.table.weight)
+        return nn.functional.linear(self.table(tokens), self.table.weight)
 
 
-def test_parameters_that_no_called_module_owns_move_when_an_operator_reads_them() -> None:
-    def moved(model: nn.Module, *args: torch.Tensor) -> int:
-        with torch.no_grad(), own_model.Operators() as operators:
-            rows = own_model.by_module(model.eval(), args, {}, lambda: 0, operators)
-        return rows.bytes.sum()
-
-    x, tokens = torch.rand(1, 4, 8), torch.zeros(2, 3, dtype=torch.int64)
-    attention = nn.MultiheadAttention(8, 2, batch_first=True, bias=False)
-    weights = 4 * (3 * 8 * 8 + 8 * 8)
-    averaged = 4 * 4 * 4
-    assert moved(attention, x, x, x) == 2 * x.nbytes + averaged + weights
-    looked_up, result, parameters = 4 * 6 * 8, 4 * 6 * 50, 4 * (50 * 8 + 8 * 8)
-    assert moved(Tied(), tokens) == 2 * tokens.nbytes + looked_up + result + parameters
-
-
-class Quantised(nn.Module):
-    """Its weights are a buffer, and of another buffer it reads the first rows only."""
+class Functions(nn.Module):
+    """It changes a tensor in place, copies it, and reads the first rows of a buffer."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("weight", torch.ones(8, 8, dtype=torch.int8))
         self.register_buffer("positions", torch.zeros(100, 8))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x @ self.weight.float() + self.positions[: len(x)]
+        return nn.functional.relu_(x.clone() + self.positions[: len(x)])
 
 
-def test_of_a_buffer_moves_what_operators_read() -> None:
-    x = torch.rand(3, 8)
-    model = nn.Sequential(Quantised())
-    with torch.no_grad(), own_model.Operators() as operators:
-        rows = own_model.by_module(model, (x,), {}, lambda: 0, operators)
-    assert rows.bytes["0"] == 3 * x.nbytes + 8 * 8
+def test_what_operators_read_and_write_moves_once_for_each_of_them() -> None:
+    x = torch.rand(4, 8)
+    assert moved(nn.ReLU(), x) == moved(nn.ReLU(inplace=True), x) == 2 * x.nbytes
+    assert moved(nn.Linear(8, 8, bias=False), x) == 2 * x.nbytes + 4 * 8 * 8
+    assert moved(nn.Bilinear(8, 8, 2, bias=False), x, x) == x.nbytes + 4 * (2 * 8 * 8 + 4 * 2)
+    assert moved(Functions(), x) == (2 + 3 + 2) * x.nbytes
+    assert moved(nn.ReLU(), x[:1].expand(1000, 8)) == (4 + 1000) * 8 * 4
+
+
+def test_a_view_and_a_tensor_that_is_not_filled_move_nothing() -> None:
+    x = torch.rand(1, 4, 8)
+    for module in (nn.Identity(), nn.Dropout(), nn.Flatten()):
+        assert moved(module, x) == 0
+    model = nn.Identity()
+    model.forward = torch.empty_like
+    assert moved(model, x) == 0
+
+
+def test_of_a_table_only_what_is_looked_up_moves() -> None:
+    tokens = torch.zeros(2, 3, dtype=torch.int64)
+    looked_up, result = 4 * 6 * 8, 4 * 6 * 50
+    assert moved(nn.Embedding(50, 8), tokens) == tokens.nbytes + looked_up
+    assert moved(Tied(), tokens) == tokens.nbytes + 2 * looked_up + result + 4 * 50 * 8
+
+
+class Functional(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.relu(super().forward(x))
+
+
+def test_functions_in_forward_move_as_much_as_modules_and_belong_to_their_block() -> None:
+    x = torch.rand(4, 8)
+    modules, functions = nn.Sequential(nn.Linear(8, 6), nn.ReLU()), nn.Sequential(Functional(8, 6))
+    rows = {}
+    for model in (modules, functions):
+        with torch.no_grad(), own_model.Operators() as operators:
+            rows[model] = own_model.by_module(model, (x,), {}, lambda: operators.bytes).own
+    linear, relu = 4 * (4 * 8 + 8 * 6 + 6 + 4 * 6), 2 * 4 * 4 * 6
+    assert rows[modules].to_dict() == {"0": linear, "1": relu, "the model": 0}
+    assert rows[functions].to_dict() == {"0": linear + relu, "the model": 0}
 
 
 def test_a_padded_batch_in_an_encoder_has_rows() -> None:
@@ -243,12 +257,6 @@ def test_operators_without_a_formula_are_named() -> None:
     with torch.no_grad(), own_model.Operators() as operators, FlopCounterMode(display=False):
         model(X)
     assert operators.without_formula() == ["_trilinear", "add", "relu"]
-
-
-def test_of_an_embedding_only_what_is_looked_up_moves() -> None:
-    for module in (nn.Embedding(100, 4), nn.EmbeddingBag(100, 4)):
-        rows = own_model.by_module(module, (torch.zeros(2, 3, dtype=torch.int64),), {}, lambda: 0)
-        assert rows.bytes["the model"] == 6 * 8 + module(torch.zeros(2, 3).long()).nbytes
 
 
 def test_no_hook_stays_even_after_an_error() -> None:
