@@ -170,8 +170,8 @@ def folded_stacks(text: str) -> dict[Stack, int]:
 
     In a file of ``py-spy record -f raw`` the weight is a number of samples, and the innermost frame
     is the function that ran. In a file of torch.profiler's ``export_stacks`` a line belongs to one
-    event: the stack holds the event's callers, but not the event itself, and the weight is the time
-    of that event alone, in microseconds. So a function's own time appears with its caller.
+    event: the stack holds the event's Python callers, but not the event itself, and the weight is
+    the time of that event alone, in microseconds. So a function's own time appears with its caller.
     """
     weights: dict[Stack, int] = {}
     for line in text.splitlines():

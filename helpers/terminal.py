@@ -1,7 +1,7 @@
 """Run a program from a notebook, as a terminal would.
 
 Every command that a lesson starts is started here, in a process group of its own. If it takes too
-long, or if you interrupt the cell, the program ends together with everything that it started.
+long, or if you interrupt the cell, the program ends together with its process group and children.
 """
 
 import contextlib
