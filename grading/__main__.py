@@ -57,7 +57,7 @@ def grade(options: argparse.Namespace, out: Path) -> int:
         raise ValueError(problem)
     due = submissions.moment(options.due) if options.due else None
     if not 0 <= options.late_penalty <= 100:
-        raise ValueError(f"--late-penalty: expected 0 to 100, but {options.late_penalty:g} came")
+        raise ValueError(f"--late-penalty: expected 0 to 100, but got {options.late_penalty:g}")
     if options.late_penalty and not due:
         raise ValueError("--late-penalty needs --due: give the day, such as --due 2026-12-01")
     if due:
@@ -143,7 +143,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     for folder in options.merge or [options.folder]:
         if not (folder and Path(folder).is_dir()):
             came = folder or "nothing"
-            parser.error(f"expected a folder of submissions or of a shard, but {came} came")
+            parser.error(f"expected a folder of submissions or of a shard, but got {came}")
     options.folder = Path(options.folder)
     return options
 
@@ -151,7 +151,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def shard(text: str) -> tuple[int, int]:
     number, _, shards = text.partition("/")
     if not (number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards)):
-        raise ValueError(f"--shard: expected k/n, such as 1/4, but {text} came")
+        raise ValueError(f"--shard: expected k/n, such as 1/4, but got {text}")
     return int(number), int(shards)
 
 
@@ -161,7 +161,7 @@ def sets_in(options: argparse.Namespace) -> dict[Path, list[str]]:
     names = {path.stem: path for path in sorted(paths) if path.stem == path.parent.name}
     known = {*names, *(name.partition("_")[0] for name in names)}
     if unknown := set(options.lesson) - known:
-        raise ValueError(f"--lesson must be a set or its number, such as 03, but {unknown} came")
+        raise ValueError(f"--lesson must be a set or its number, such as 03, but got {unknown}")
     return {
         path: [other for other in names if other.startswith(name) and other != name]
         for name, path in names.items()

@@ -34,7 +34,7 @@ POLICY = (
 )
 
 
-LETTER = re.compile(r"expected '[a-z]', but ('[a-z]') came")
+LETTER = re.compile(r"expected '[a-z]', but got ('[a-z]')")
 CONTENTS = re.compile(r'(<div id="toc">).*?(</div>)', re.S)
 
 

@@ -101,7 +101,7 @@ def read_names(path: Path) -> dict[str, str]:
     if wrong := [row for row in rows if len(row) < 2]:
         raise ValueError(
             f"--names: {path} must have the name on the platform and the id in each row, "
-            f"but {','.join(wrong[0])} came"
+            f"but got {','.join(wrong[0])}"
         )
     return {row[0].strip(): row[1].strip() for row in rows[1:]}
 

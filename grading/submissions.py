@@ -59,7 +59,7 @@ class Submission:
             return Reading(problem=f"{len(self.files)} files for one lesson, {listed}: hand in one")
         (path,) = self.files
         if path.parent.is_symlink() or path.is_symlink():
-            return Reading(problem="a symbolic link came; hand in the file itself")
+            return Reading(problem="got a symbolic link; hand in the file itself")
         if not path.is_file():
             return Reading(problem=f"{path.name} is not a file")
         if (size := path.stat().st_size) > LARGEST:
@@ -153,7 +153,7 @@ def read_roster(path: Path) -> list[str]:
     if wrong or not students:
         came = f"{wrong[0]!a}" if wrong else "no row"
         raise ValueError(
-            f"--roster: {path} must have a head, and below it an id in each row, but {came} came"
+            f"--roster: {path} must have a head, and below it an id in each row, but got {came}"
         )
     return students
 
@@ -216,7 +216,7 @@ def moment(text: str) -> datetime:
     except (AttributeError, KeyError, ValueError, OSError):
         raise ValueError(
             f"expected a day or a time, such as 2026-12-01 or 2026-12-01T23:59, and perhaps a zone "
-            f"such as +01:00, UTC or Europe/Berlin, but {text!r} came"
+            f"such as +01:00, UTC or Europe/Berlin, but got {text!r}"
         ) from None
 
 

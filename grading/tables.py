@@ -31,7 +31,7 @@ def read_marks(out: Path, points_of: dict[tuple[str, str], float]) -> Marks:
         if not 0 <= mark <= most:
             raise ValueError(
                 f"{out / 'manual.csv'}, row {number}: points must be a number from 0 to {most:g}, "
-                f"but {points!r} came: correct it, and call make grade again"
+                f"but got {points!r}: correct it, and call make grade again"
             )
         marks[student, lesson][task] = [mark, comment]
     return dict(marks)
@@ -49,7 +49,7 @@ def read_by_hand(out: Path) -> list[list[str]]:
         raise ValueError(f"{path} is not UTF-8: save it as CSV, in UTF-8, with commas") from None
     if head[: len(BY_HAND)] != BY_HAND:
         raise ValueError(
-            f"{path} must begin with {','.join(BY_HAND)}, but {','.join(head) or 'nothing'} came: "
+            f"{path} must begin with {','.join(BY_HAND)}, but got {','.join(head) or 'nothing'}: "
             "save it as CSV, in UTF-8, with commas"
         )
     return [[literal(text) for text in (row + [""] * 5)[:5]] for row in rows]

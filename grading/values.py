@@ -22,7 +22,9 @@ def pack(value: object) -> object:
         return bool(value)
     if isinstance(value, str):
         if len(value) > MOST:
-            raise ValueError(f"a string of {len(value):,} characters came; at most {MOST:,} can")
+            raise ValueError(
+                f"got a string of {len(value):,} characters; at most {MOST:,} are allowed"
+            )
         return value
     if isinstance(value, torch.Tensor | np.ndarray):
         return _packed_tensor(value)
@@ -37,12 +39,12 @@ def pack(value: object) -> object:
         return [pack(part) for part in value]
     if isinstance(value, dict):
         if not all(isinstance(key, str | Integral) for key in value):
-            raise ValueError("a dictionary came whose keys are neither strings nor whole numbers")
+            raise ValueError("got a dictionary whose keys are neither strings nor whole numbers")
         return {"dict": [[pack(key), pack(part)] for key, part in value.items()]}
     if is_dataclass(value) and vars(exercises).get(type(value).__name__) is type(value):
         parts = {field.name: pack(getattr(value, field.name)) for field in fields(value)}
         return {"given": type(value).__name__, "fields": parts}
-    raise ValueError(f"a {type(value).__name__} came; expected numbers, strings, lists, "
+    raise ValueError(f"got a {type(value).__name__}; expected numbers, strings, lists, "
                      "dictionaries or tensors")  # fmt: skip
 
 
@@ -65,7 +67,7 @@ def unpack(value: object) -> object:
             dtype, content = np.dtype(name), base64.b64decode(raw, validate=True)
             if dtype.kind in NUMBERS:
                 return torch.from_numpy(np.ndarray(shape, dtype, content).copy())
-    raise ValueError("something came that is not data")
+    raise ValueError("got something that is not data")
 
 
 def give_back(left: object, arguments: tuple) -> None:
@@ -84,8 +86,8 @@ def _packed_tensor(value: torch.Tensor | np.ndarray) -> object:
         tensor = value.detach().cpu()
         array = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     if array.dtype.kind not in NUMBERS:
-        raise ValueError(f"a tensor of {array.dtype} came; expected numbers")
+        raise ValueError(f"got a tensor of {array.dtype}; expected numbers")
     if array.nbytes > MOST:
-        raise ValueError(f"a tensor of {array.nbytes:,} bytes came; at most {MOST:,} can")
+        raise ValueError(f"got a tensor of {array.nbytes:,} bytes; at most {MOST:,} are allowed")
     raw = base64.b64encode(array.tobytes()).decode()
     return {"tensor": raw, "shape": list(array.shape), "dtype": array.dtype.str}

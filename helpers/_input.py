@@ -19,9 +19,9 @@ _WITHIN = {  # nan is within none of them
 def whole(argument: str, value: object, least: int = 1, what: str = "a whole number") -> int:
     """A whole number of at least ``least``, but not ``True``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{argument} must be {what}, but {value!r} came")
+        raise TypeError(f"{argument} must be {what}, but got {value!r}")
     if value < least:
-        raise ValueError(f"{argument} must be {what}, at least {least}, but {value} came")
+        raise ValueError(f"{argument} must be {what}, at least {least}, but got {value}")
     return int(value)
 
 
@@ -29,9 +29,9 @@ def number(argument: str, value: object, what: str = "a number", limits: str = "
     """A finite number, but not ``True``."""
     if isinstance(value, bool) or not isinstance(value, Real):
         kind = type(value).__name__
-        raise TypeError(f"{argument} must be {what}, but a {kind} came: {value!r}")
+        raise TypeError(f"{argument} must be {what}, but got a {kind}: {value!r}")
     if not _WITHIN[limits](value):
-        raise ValueError(f"{argument} must be {what}, {limits}, but {value} came")
+        raise ValueError(f"{argument} must be {what}, {limits}, but got {value}")
     return float(value)
 
 
@@ -56,4 +56,4 @@ def each(check: Callable, argument: str, values: Sequence | Mapping, what: str) 
 def filled(argument: str, values: Sized, what: str) -> None:
     """A container that holds at least one ``what``."""
     if len(values) == 0:
-        raise ValueError(f"{argument} must hold at least one {what}, but none came")
+        raise ValueError(f"{argument} must hold at least one {what}, but got none")

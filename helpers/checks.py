@@ -44,7 +44,7 @@ def claim(text: str, holds: bool, *, exact: bool = False, **measured: object) ->
     if not measured:
         raise TypeError(f"claim {text!r} must show what it rests on, such as ratio=a / b")
     if type(holds).__name__ != "bool":  # numpy's own is welcome
-        raise TypeError(f"holds must be True or False, but a {type(holds).__name__} came")
+        raise TypeError(f"holds must be True or False, but got a {type(holds).__name__}")
     evidence = ", ".join(f"{key} = {_shown(value)}" for key, value in measured.items())
     failed = f"not confirmed on this run: {text}"
     if not holds and (exact or "~" not in evidence or not Path(LEDGER).exists()):

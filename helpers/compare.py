@@ -84,7 +84,7 @@ def compare(
     named = all(isinstance(work, str) and ":" in work for work in (old, new))
     if not named and not (callable(old) and callable(new)):
         expected = "two functions without arguments, or two names such as 'module:function'"
-        raise TypeError(f"old and new must be {expected}, but {old!r} and {new!r} came")
+        raise TypeError(f"old and new must be {expected}, but got {old!r} and {new!r}")
     measure = measure_in_process if named else measure_block
     return conclude([measure(old, new, seconds / BLOCKS, varies) for _ in range(BLOCKS)])
 

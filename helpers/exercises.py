@@ -32,7 +32,7 @@ def draw(student: str, task: str) -> random.Random:
     """Random numbers that are the same for each run of this student's task, and for no other's."""
     if not isinstance(student, str) or not student.strip():
         raise ValueError(
-            f"student must be your id, such as 'ada', but {student!r} came: "
+            f"student must be your id, such as 'ada', but got {student!r}: "
             "write it into the first cell, and run that again"
         )
     seed = hashlib.sha256(f"{student.strip()}\n{task}".encode()).digest()
@@ -50,7 +50,7 @@ def expect(what: str, result: object, expected: object, within: float = 0.0) -> 
         raise AssertionError(f"{what}: not answered yet")
     if not _same(result, expected, within):
         near = f", within {100 * within:g}%" if within else ""
-        text = f"{what}: expected {_shown(expected)}{near}, but {_shown(result)} came"
+        text = f"{what}: expected {_shown(expected)}{near}, but got {_shown(result)}"
         result = _plain(result)
         if _is_tensor(expected) and _is_tensor(result) and result.shape == expected.shape:
             largest = (result.double() - expected.double()).abs().max().item()
@@ -63,7 +63,7 @@ def one_of(what: str, result: object, options: str) -> None:
     """Print that a choice was made among ``options``, such as "abcd", or raise a sentence."""
     if not isinstance(result, str) or len(result) != 1 or result not in options:
         listed = ", ".join(f'"{option}"' for option in options)
-        raise AssertionError(f"{what}: expected one of {listed}, but {_shown(result)} came")
+        raise AssertionError(f"{what}: expected one of {listed}, but got {_shown(result)}")
     print(f"✓ {what}: {result} was chosen")
 
 
@@ -78,7 +78,7 @@ def answer(name: str, value: object, kind: object) -> object:
     if value is ...:
         raise AssertionError(f"{name}: not answered yet")
     if not _is_kind(value, kind):
-        raise AssertionError(f"{name}: expected {_kind_name(kind)}, but {_shown(value)} came")
+        raise AssertionError(f"{name}: expected {_kind_name(kind)}, but got {_shown(value)}")
     return value
 
 
@@ -92,7 +92,7 @@ def function(
     """
     value = getattr(value, "unchecked", value)  # a check may run again
     if not callable(value):
-        raise AssertionError(f"{name}: expected a function, but {_shown(value)} came")
+        raise AssertionError(f"{name}: expected a function, but got {_shown(value)}")
 
     if hasattr(value, "in_place"):  # of a grader
         value.in_place = in_place
@@ -178,7 +178,7 @@ def faster(
         if ratio >= at_least:
             return print(f"✓ {what}: the same result, {units.ratio(ratio)} as fast")
     came = units.ratio(ratio)
-    raise AssertionError(f"{what}: expected at least {at_least:g} times as fast, but {came} came")
+    raise AssertionError(f"{what}: expected at least {at_least:g} times as fast, but got {came}")
 
 
 def _ratio(what: str, fast: Callable, slow: Callable, given: tuple, within: float) -> float:
@@ -195,7 +195,7 @@ def _ratio(what: str, fast: Callable, slow: Callable, given: tuple, within: floa
     if not _same(results["fast"], results["slow"], within):
         raise AssertionError(
             f"{what}: a different result, so its speed does not count: expected "
-            f"{_shown(results['slow'])}, but {_shown(results['fast'])} came"
+            f"{_shown(results['slow'])}, but got {_shown(results['fast'])}"
         )
     return seconds["slow"] / seconds["fast"]
 

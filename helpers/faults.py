@@ -37,7 +37,7 @@ def source(names: Iterable[str]) -> str:
     names = set(names)
     if unknown := names - set(FAULTS | MORE):
         known = ", ".join(FAULTS | MORE)
-        raise ValueError(f"names must be of {known}, but {sorted(unknown)} came")
+        raise ValueError(f"names must be of {known}, but got {sorted(unknown)}")
     text = SLOW.read_text(encoding="utf-8")
     for name, fault in FAULTS.items():
         if text.count(fault.slow) != 1:

@@ -16,7 +16,7 @@ def _checked(images: Tensor, height: int | str, width: int | str) -> Tensor:
     """``images``, or a ValueError if they are not (N, 3, height, width); "H" and "W" are any."""
     shape = tuple(images.shape)
     if len(shape) != 4 or shape[1] != 3 or (height, width) not in (("H", "W"), shape[2:]):
-        raise ValueError(f"images must be (N, 3, {height}, {width}), but {shape} came")
+        raise ValueError(f"images must be (N, 3, {height}, {width}), but got {shape}")
     return images
 
 

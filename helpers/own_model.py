@@ -40,26 +40,26 @@ def load(name: str) -> tuple[nn.Module, object]:
     if not re.fullmatch(r"[\w.]+:\w+", name):
         came = repr(name) if name else "nothing"
         raise Refused(
-            f"MODEL must be package.module:function, but {came} came: give the function that "
+            f"MODEL must be package.module:function, but got {came}: give the function that "
             "returns your model and an example, as in MODEL=mine:build for build() in mine.py"
         )
     try:
         built = getattr(importlib.import_module(module), function)()
     except SyntaxError as error:
         raise Refused(
-            f"{name} must be in a file that Python can read, but a {type(error).__name__} "
-            f"({error.msg}) came: correct line {error.lineno} of {error.filename}, "
+            f"{name} must be in a file that Python can read, but got a {type(error).__name__} "
+            f"({error.msg}): correct line {error.lineno} of {error.filename}, "
             f"{(error.text or '').strip()!r}"
         ) from error
     except (Exception, SystemExit) as error:
         raise Refused(
-            f"{name} must be a function that can be called without arguments, but "
-            f"{_summary(error)} came: put the folder that holds {module} on PYTHONPATH (this is "
+            f"{name} must be a function that can be called without arguments, but got "
+            f"{_summary(error)}: put the folder that holds {module} on PYTHONPATH (this is "
             f"{Path.cwd()}), and call the function alone: that shows the line"
         ) from error
     if not isinstance(built, tuple) or len(built) != 2:
         raise Refused(
-            f"{name} must return a model and an example, but {_kind(built)} came: end it with "
+            f"{name} must return a model and an example, but got {_kind(built)}: end it with "
             "return model, example"
         )
     return built
@@ -73,7 +73,7 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
     """
     if not isinstance(model, nn.Module):
         raise Refused(
-            f"model must be an nn.Module, but {_kind(model)} came: put what you call with the "
+            f"model must be an nn.Module, but got {_kind(model)}: put what you call with the "
             "example into an nn.Module, and make one, as in model = MyModel()"
         )
     _refuse_modules(model)
@@ -81,7 +81,7 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
     if hidden := [leaf for leaf in tree_leaves(example) if dataclasses.is_dataclass(leaf)]:
         raise Refused(
             f"example must hold its tensors in tuples, lists and dicts, where they can be counted, "
-            f"but {_kind(hidden[0])} came: wrap the model in an nn.Module that takes tensors and "
+            f"but got {_kind(hidden[0])}: wrap the model in an nn.Module that takes tensors and "
             "makes the object itself"
         )
     args = example if isinstance(example, tuple) else (example,)
@@ -89,7 +89,7 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
     sized = [tensor for tensor in tensors(example) if tensor.dim()]
     if sized and not len(sized[0]):
         raise Refused(
-            f"example must hold one sample or more, but {described(example)} came: give a batch of "
+            f"example must hold one sample or more, but got {described(example)}: give a batch of "
             "the size that you use"
         )
     printed = io.StringIO()
@@ -98,14 +98,14 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
             output = model.eval()(*args, **kwargs)
     except Exception as error:
         raise Refused(
-            f"model must take the example, but {described(example)} came, and {_summary(error)}: "
+            f"model must take the example, but got {described(example)}, and {_summary(error)}: "
             "change the example (smaller, if memory ran out; moved by .to(device); "
             "a tuple is several arguments, a dict arguments by name) or the model's forward: "
             "calling it alone, under torch.no_grad() as here, shows the line"
         ) from error
     if isinstance(output, Iterator):
         raise Refused(
-            f"model must return when its work is done, but {_kind(output)} came: return a list, as "
+            f"model must return when its work is done, but got {_kind(output)}: return a list, as "
             "in return list(...)"
         )
     if text := printed.getvalue():
@@ -121,18 +121,18 @@ def _refuse_modules(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, torch.jit.ScriptModule):
             raise Refused(
-                "model must be one that can be watched inside, but a ScriptModule came: give the "
+                "model must be one that can be watched inside, but got a ScriptModule: give the "
                 "nn.Module from before torch.jit.script or torch.jit.trace"
             )
         if hasattr(module, "_orig_mod") or module._compiled_call_impl is not None:
             raise Refused(
-                "model must be one that can be watched inside, but a compiled one came: give the "
+                "model must be one that can be watched inside, but got a compiled one: give the "
                 "nn.Module from before torch.compile, which runs operator by operator"
             )
         if any(isinstance(value, torch.ScriptObject) for value in vars(module).values()):
             raise Refused(
-                f"model must hold its weights as tensors, but {_kind(module)} with packed weights "
-                "came: give the model from before it was quantised"
+                "model must hold its weights as tensors, but got "
+                f"{_kind(module)} with packed weights: give the model from before it was quantised"
             )
 
 
@@ -141,24 +141,24 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
     for tensor in tensors:
         if nn.parameter.is_lazy(tensor):
             raise Refused(
-                "model must have all its parameters, but one came whose shape is not known yet: "
+                "model must have all its parameters, but got one whose shape is not known yet: "
                 "call the model once before you return it"
             )
         if not re.match(DEVICES, str(tensor.device)):
             raise Refused(
-                f"model and example must be on the CPU or on a CUDA GPU, but a tensor on "
-                f'{tensor.device} came: move both, as in model.to("cpu") and example.to("cpu")'
+                f"model and example must be on the CPU or on a CUDA GPU, but got a tensor on "
+                f'{tensor.device}: move both, as in model.to("cpu") and example.to("cpu")'
             )
         if tensor.is_complex():
             raise Refused(
-                "model and example must hold real numbers, but complex ones came: their products "
+                "model and example must hold real numbers, but got complex ones: their products "
                 "are counted wrongly, so give the real and the imaginary parts as two tensors"
             )
         if tensor.layout != torch.strided or tensor.is_nested or tensor.is_inference():
             layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
             kind = "inference" if tensor.is_inference() else layout
             raise Refused(
-                f"model and example must hold ordinary tensors, but one of kind {kind} came: "
+                f"model and example must hold ordinary tensors, but got one of kind {kind}: "
                 "convert it with .to_dense(), or make it outside torch.inference_mode()"
             )
 
@@ -166,9 +166,9 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
 class Operators(TorchDispatchMode):
     """While it is entered, it notes which operators run, but for views and copies.
 
-    ``bytes`` are those of the tensors that they read and write, copies too, each tensor counted
-    once per operator. Of the table of an embedding or of an index, nothing is counted. Enter it
-    before FlopCounterMode, and it sees what that counts.
+    ``bytes`` are those of the tensors that they read and write, copies too. An operator's argument
+    counts once, and again if it is also written. Of the table of an embedding or of an index,
+    nothing is counted. Enter it before FlopCounterMode, and it sees what that counts.
     """
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ def attempted(call: Callable, *arguments: object) -> object:
         return call(*arguments)
     except Exception as error:
         raise Refused(
-            f"model must be one whose operators can be counted, but {_summary(error)} came: give "
+            f"model must be one whose operators can be counted, but got {_summary(error)}: give "
             "the part of it that has no gradients and no torch.vmap inside"
         ) from error
 
@@ -275,13 +275,16 @@ def operators_called(event: FunctionEvent) -> tuple[int, float]:
 
 
 def storages(value: object) -> dict[int, int]:
-    """The storages of the tensors in ``value``, and how many bytes of each they show at most."""
-    bytes_of: dict[int, int] = {}
+    """The storages of the tensors in ``value``, and how many bytes of each they show."""
+    views: dict[tuple, int] = {}
     for tensor in tensors(value):
         with suppress(NotImplementedError, RuntimeError):  # a tensor of vmap has none
             storage = tensor.untyped_storage()
-            size = min(tensor.nbytes, storage.nbytes())  # of an expanded tensor, what it holds
-            bytes_of[storage._cdata] = max(size, bytes_of.get(storage._cdata, 0))
+            view = storage._cdata, storage.nbytes(), tensor.storage_offset()
+            views[view] = max(tensor.nbytes, views.get(view, 0))
+    bytes_of: dict[int, int] = {}
+    for (storage, all_bytes, _), size in views.items():  # an expanded tensor has more than all
+        bytes_of[storage] = min(bytes_of.get(storage, 0) + size, all_bytes)
     return bytes_of
 
 

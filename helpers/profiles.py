@@ -136,7 +136,7 @@ def memory_profiler(text: str) -> DataFrame:
     pattern = r"^ *(\d+) +([\d.]+) MiB +(-?[\d.]+) MiB +(\d+) {3}(.*)$"
     rows = re.findall(pattern, text, re.M)
     if not rows:
-        raise ValueError(f"text must hold a table of memory_profiler, but {text[:80]!r} came")
+        raise ValueError(f"text must hold a table of memory_profiler, but got {text[:80]!r}")
     columns = ["line", "Mem usage", "Increment", "Occurrences", "source"]
     table = DataFrame(rows, columns=columns).astype({"line": int, "Occurrences": int})
     sizes = ["Mem usage", "Increment"]
@@ -258,8 +258,8 @@ def scalene_lines(path: Path, script: str) -> DataFrame:
     """Scalene's profile of a ``script``, indexed by line number.
 
     Columns: ``code``; ``share`` of the CPU samples, from 0 to 1; ``requested``, the bytes requested
-    in all; ``peak``, the most bytes that one run of the line held (more for
-    some loops on one line).
+    in all; ``peak``, the most bytes that one run of the line held (often wrong for loops on one
+    line, and from Python 3.12 on for a line that makes several arrays).
     """
     files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
     (rows,) = [file["lines"] for name, file in files if Path(name).name == script]
@@ -289,7 +289,7 @@ def equal_batches(before: Path, after: Path, *models: str) -> DataFrame:
         if model not in equal.model.values:
             sizes = rows.loc[rows.model == model, ["batch_size_x", "batch_size_y"]].values
             found = f"batches of {sizes[0][0]} and {sizes[0][1]}" if len(sizes) else "no such rows"
-            raise ValueError(f"{model} must have rows of equal batch size, but {found} came")
+            raise ValueError(f"{model} must have rows of equal batch size, but got {found}")
     equal = equal[equal.model.isin(models or equal.model)].drop(columns="batch_size_y")
     equal.columns = ["model", "img_size", "batch_size", "before", "after"]
     return equal.reset_index(drop=True)

@@ -94,17 +94,17 @@ def _checked_shapes(image: Tensor, kernel: Tensor) -> tuple[int, int, int, int, 
     for argument, value in {"image": image, "kernel": kernel}.items():
         if not isinstance(value, Tensor) or value.dtype != torch.float32:
             kind = value.dtype if isinstance(value, Tensor) else f"a {type(value).__name__}"
-            raise TypeError(f"{argument} must be a torch.float32 tensor, but {kind} came")
+            raise TypeError(f"{argument} must be a torch.float32 tensor, but got {kind}")
         shape = tuple(value.shape)
         if len(shape) != expected[argument].count(",") + 1 or 0 in shape:
             raise ValueError(
-                f"{argument} must be {expected[argument]}, none of them 0, but {shape} came"
+                f"{argument} must be {expected[argument]}, none of them 0, but got {shape}"
             )
     c_out, c_in, k, k2 = kernel.shape
     if c_in != image.shape[0] or k != k2 or k % 2 == 0:
         raise ValueError(
             f"kernel must be (C_out, {image.shape[0]}, K, K) with an odd K, because image has "
-            f"{image.shape[0]} channels, but {tuple(kernel.shape)} came"
+            f"{image.shape[0]} channels, but got {tuple(kernel.shape)}"
         )
     return c_in, image.shape[1], image.shape[2], c_out, k
 
@@ -127,7 +127,7 @@ class SmallCNN(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         if images.dim() != 4 or tuple(images.shape[1:]) != (3, 32, 32):
-            raise ValueError(f"images must be (N, 3, 32, 32), but {tuple(images.shape)} came")
+            raise ValueError(f"images must be (N, 3, 32, 32), but got {tuple(images.shape)}")
         x = self.pool(self.relu(self.bn1(self.conv1(images))))
         x = self.pool(self.relu(self.bn2(self.conv2(x))))
         return self.linear(x.flatten(1))

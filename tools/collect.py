@@ -39,9 +39,7 @@ def main(arguments: list[str]) -> int:
     if "" in arguments:
         parser.error("give both folders: make collect HOMES=/home SUBMISSIONS=submissions")
     if not options.homes.is_dir():
-        parser.error(
-            f"expected the folder that holds the students' homes, but {options.homes} came"
-        )
+        parser.error(f"expected the folder that holds the students' homes, but got {options.homes}")
     rows = [("student", "set", "last change (UTC)", "note")]
     try:
         options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # a whole class's work

@@ -30,7 +30,7 @@ def roofline(
     _input.filled("points", points, what="workload")
     for key, point in points.items():
         if len(point) != 2:
-            raise ValueError(f"points[{key!r}] must be (intensity, rate), but {point!r} came")
+            raise ValueError(f"points[{key!r}] must be (intensity, rate), but got {point!r}")
         _input.each(_input.positive, f"points[{key!r}]", point, what="a rate or intensity")
     flats = _rates("compute", compute, "peak", "FLOP")
     slopes = _rates("bandwidth", bandwidth, "memory", "B") if bandwidth else {}
@@ -183,9 +183,9 @@ def memory(
 
 def _curve(argument: str, points: Sequence[tuple[float, float]]) -> tuple[list, list]:
     if len(points) < 2 or any(len(point) != 2 for point in points):
-        raise ValueError(f"{argument} must hold two or more (seconds, bytes), but {points!r} came")
+        raise ValueError(f"{argument} must hold two or more (seconds, bytes), but got {points!r}")
     times, sizes = zip(*points, strict=True)
     times = _input.each(_input.number, f"time of {argument}", times, what="a time in seconds")
     if times != sorted(times):
-        raise ValueError(f"{argument} must be in order of time, but {times} came")
+        raise ValueError(f"{argument} must be in order of time, but got {times}")
     return times, _input.each(_input.not_negative, f"size of {argument}", sizes, what="bytes")

@@ -148,7 +148,7 @@ def strip(rows: Mapping[str, Sequence[str]], *, title: str, xlabel: str) -> None
     marks = []
     for place, (key, row) in enumerate(rows.items()):
         if len(row) != count:
-            raise ValueError(f"rows[{key!r}] must hold {count} labels, but {len(row)} came")
+            raise ValueError(f"rows[{key!r}] must hold {count} labels, but got {len(row)}")
         for step, label in enumerate(row):
             if label:
                 box = {"left": step - 0.5, "height": 0.8, "edgecolor": "white"}

@@ -102,7 +102,7 @@ def test_an_exercise_is_answered_and_checked(page) -> None:
     cells = {cell.id: cell for cell in exercises.Set(exercises.solution("03")).notebook.cells}
     solution = re.sub(r"^ *### .*\n", "", cells["hand-answer"].source, flags=re.MULTILINE)
     run_all(page, path)
-    assert "expected 21,200, but None came" in seen(page, path, "hand-check")
+    assert "expected 21,200, but got None" in seen(page, path, "hand-check")
     run(page, path, "table-given-1")
     assert "student must be your id, such as 'ada'" in run(page, path, "table-given-2")
     write(page, path, "student", 'student = "ada"')
@@ -110,7 +110,7 @@ def test_an_exercise_is_answered_and_checked(page) -> None:
     assert "groups" in run(page, path, "table-given-2")
     write(page, path, "hand-answer", cells["hand-wrong-1"].source)
     run(page, path, "hand-answer")
-    assert "expected 21,200, but 42,400 came" in run(page, path, "hand-check")
+    assert "expected 21,200, but got 42,400" in run(page, path, "hand-check")
     write(page, path, "hand-answer", solution)
     run(page, path, "hand-answer")
     verdict = "✓ MACs for 8 to 12 channels, 10 × 10 pixels, expand 2, 3 × 3, stride 2"

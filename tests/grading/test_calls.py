@@ -172,8 +172,8 @@ MISUSE = [  # (search path, arguments, part of the message)
     ("", ["."], "apt-get install bubblewrap"),
     ("/usr/bin", ["."], "expected FOLDER/STUDENT/NN_name.ipynb"),
     ("/usr/bin", ["there-is-none"], "expected a folder of submissions"),
-    ("/usr/bin", [""], "but nothing came"),
-    ("/usr/bin", [".", "--shard=3/2"], "--shard: expected k/n, such as 1/4, but 3/2 came"),
+    ("/usr/bin", [""], "but got nothing"),
+    ("/usr/bin", [".", "--shard=3/2"], "--shard: expected k/n, such as 1/4, but got 3/2"),
     ("/usr/bin", [".", "--lesson=1"], "a set or its number, such as 03, but"),
     ("/usr/bin", [".", "--roster=none.csv"], "none.csv cannot be read as CSV in UTF-8"),
     ("/usr/bin", [".", "--roster=empty.csv"], "an id in each row, but"),
@@ -182,8 +182,8 @@ MISUSE = [  # (search path, arguments, part of the message)
     ("/usr/bin", [str(notebooks.ROOT)], "holds the course or a copy of it"),
     ("/usr/bin", [str(notebooks.NOTEBOOKS / "exercises")], "holds the course or a copy of it"),
     ("/usr/bin", ["copy"], "holds the course or a copy of it"),
-    ("/usr/bin", [".", "--due=1.12.2026"], "or Europe/Berlin, but '1.12.2026' came"),
-    ("/usr/bin", ["--merge", "there-is-none"], "or of a shard, but there-is-none came"),
+    ("/usr/bin", [".", "--due=1.12.2026"], "or Europe/Berlin, but got '1.12.2026'"),
+    ("/usr/bin", ["--merge", "there-is-none"], "or of a shard, but got there-is-none"),
     ("old", ["."], "is too old to make a sandbox: version 0.5 or newer is needed"),
 ]
 
@@ -258,7 +258,7 @@ def test_a_roster_adds_who_handed_in_nothing_and_closed_pages_show_letters(
     assert sorted(rows) == ["ada", "alan", "edsger", "grace"]
     assert [rows["alan"][LESSON], rows["alan"][f"{LESSON} maximum"]] == ["0.0", "12.0"]
     page = html.unescape((out / "feedback" / "edsger" / f"{LESSON}.html").read_text())
-    assert "expected 'b', but 'c' came" in page
+    assert "expected 'b', but got 'c'" in page
     with zipfile.ZipFile(out / "feedback.zip") as pages:
         assert f"alan/{LESSON}.html" in pages.namelist()
 
@@ -340,7 +340,7 @@ def test_a_moment_has_a_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             assert submissions.moment(text).isoformat() == expected
         for text in (f"{DAY} 18:00 CEST", "tomorrow"):
             (tmp_path / "timestamp.txt").write_text(text)
-            wrong = f"expected a day or a time, .* or Europe/Berlin, but '{text}' came"
+            wrong = f"expected a day or a time, .* or Europe/Berlin, but got '{text}'"
             late, penalty = submissions.Deadline(due, 10, stamped=True).lateness(files)
             assert re.match(rf"late\? its time cannot be read: {wrong}", late)
             assert penalty == 0
@@ -359,10 +359,10 @@ HEAD = "student,lesson,task,points,comment"
     ("content", "message"),
     [
         (b"student;lesson;task;points;comment\nada;90;say;2;", "save it as CSV"),
-        (f'{HEAD}\n\nada,90,say,"1,5",'.encode(), "row 3: .* from 0 to 2, .* '1,5' came"),
-        (f"{HEAD}\nada,90,say,25,".encode(), "csv, row 2: .* number from 0 to 2, .* '25' came"),
-        (f"{HEAD}\nada,90,say,-3,".encode(), "row 2: .* from 0 to 2, .* '-3' came"),
-        (f"{HEAD}\nada,90,say,nan,".encode(), "row 2: .* from 0 to 2, .* 'nan' came"),
+        (f'{HEAD}\n\nada,90,say,"1,5",'.encode(), "row 3: .* from 0 to 2, .* got '1,5'"),
+        (f"{HEAD}\nada,90,say,25,".encode(), "csv, row 2: .* number from 0 to 2, .* got '25'"),
+        (f"{HEAD}\nada,90,say,-3,".encode(), "row 2: .* from 0 to 2, .* got '-3'"),
+        (f"{HEAD}\nada,90,say,nan,".encode(), "row 2: .* from 0 to 2, .* got 'nan'"),
         (f"{HEAD}\nZo\xeb,90,say,1,".encode("latin-1"), "not UTF-8"),
     ],
 )

@@ -169,7 +169,7 @@ def rows(graded: Class) -> dict[str, dict]:
 
 EXPECTED = {  # student: (points of macs, why and fast, a task, its reason)
     "ada": ([4, 3, 3], "fast", "^$"),
-    "grace": ([1, 0, 3], "macs", r"^macs\(1\): expected [\d,]+, but [\d,]+ came$"),
+    "grace": ([1, 0, 3], "macs", r"^macs\(1\): expected [\d,]+, but got [\d,]+$"),
     **{name: ([0, 3, 3], "macs", broken["reason"]) for name, broken in HOSTILE["breaks"].items()},
     **{name: ([4, 3, 0], "fast", "at least 2 times as fast") for name in HOSTILE["cheats"]},
     "empties": ([4, 3, 0], "fast", r"^the values after the call: expected \[1, 2\], but"),
@@ -226,7 +226,7 @@ def test_the_tables_have_everybody_and_what_a_person_must_look_at(
     assert most_like["ada"] == "the solution"
     assert "grace" not in most_like
     page = (graded.out / "class.md").read_text()
-    assert re.search(r"\| why \| \d+ of \d+ \| .*2 × `why: expected 'b', but 'a' came`", page)
+    assert re.search(r"\| why \| \d+ of \d+ \| .*2 × `why: expected 'b', but got 'a'`", page)
     assert not [name for name in ("grace", "truncated", "copied") if name in page]
 
 

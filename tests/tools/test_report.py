@@ -81,5 +81,5 @@ def test_a_report_is_right_and_needs_nothing_else(name: str, folder: Path) -> No
 def test_what_cannot_be_reported_ends_in_a_sentence(capsys: pytest.CaptureFixture) -> None:
     assert report.main(["tests.tools.test_report:too_narrow"]) == 1
     message = capsys.readouterr().err
-    assert message.startswith("model must take the example, but (2, 3) float32 came")
+    assert message.startswith("model must take the example, but got (2, 3) float32")
     assert message.count("\n") == 1

@@ -83,7 +83,7 @@ def test_an_interrupted_cell_does_not_change_the_number_of_threads(lesson: str) 
 
 
 def test_a_claim_needs_a_truth_value_and_evidence() -> None:
-    with pytest.raises(TypeError, match="holds must be True or False, but a list came"):
+    with pytest.raises(TypeError, match="holds must be True or False, but got a list"):
         claim("it holds", [True], ratio=1.0)
     with pytest.raises(TypeError, match="must show what it rests on"):
         claim("it holds", True)

@@ -35,19 +35,19 @@ RIGHT = [
     (torch.ones(2, 2), torch.ones(2, 2) * 1.001, 0.01),
 ]
 WRONG = [
-    (1234, 12345, 0, r"expected 12,345, but 1,234 came"),
-    (1.06, 1.0, 0.05, r"expected 1, within 5%, but 1\.06 came"),
-    (-1.0, 1.0, 0.5, "-1 came"),
-    (True, 1, 0, "expected 1, but True came"),
-    (1, True, 0, "expected True, but 1 came"),
-    (float("nan"), 1.0, 0.5, "nan came"),
-    ([1, 2], [1, 2, 3], 0, r"\[1, 2\] came"),
-    ({"a": 1}, {"a": 2}, 0, "came"),
-    (None, 0, 0, "expected 0, but None came"),
-    (torch.ones(4), torch.ones(2, 2), 0, "came"),
-    (torch.tensor([1, 2]), torch.tensor([1, 3]), 0.9, "came"),
-    (torch.zeros(9), torch.ones(9), 0, r"a tensor of shape \(9,\), sum 0 came; .* differ by 1$"),
-    ("x" * 200, 3, 0, "'x{159}… came$"),
+    (1234, 12345, 0, r"expected 12,345, but got 1,234"),
+    (1.06, 1.0, 0.05, r"expected 1, within 5%, but got 1\.06"),
+    (-1.0, 1.0, 0.5, "got -1$"),
+    (True, 1, 0, "expected 1, but got True"),
+    (1, True, 0, "expected True, but got 1"),
+    (float("nan"), 1.0, 0.5, "got nan"),
+    ([1, 2], [1, 2, 3], 0, r"got \[1, 2\]"),
+    ({"a": 1}, {"a": 2}, 0, "but got"),
+    (None, 0, 0, "expected 0, but got None"),
+    (torch.ones(4), torch.ones(2, 2), 0, "but got"),
+    (torch.tensor([1, 2]), torch.tensor([1, 3]), 0.9, "but got"),
+    (torch.zeros(9), torch.ones(9), 0, r"got a tensor of shape \(9,\), sum 0; .* differ by 1$"),
+    ("x" * 200, 3, 0, "got 'x{159}…$"),
     (..., 3, 0, "^it: not answered yet$"),
 ]
 
@@ -73,13 +73,13 @@ def test_an_answer_has_a_kind() -> None:
     exercises.answer("it", {"a": [1, "x"], "b": [2.0, "y"]}, {str: [int, str]})
     exercises.answer("it", ["a", "b", "c"], [str, ...])
     for value, kind, sentence in [
-        (True, int, "a whole number, but True came"),
-        (float("nan"), int, "a whole number, but nan came"),
-        ("xy", [float] * 2, "a list of 2, each a number, but 'xy' came"),
-        ([], [str, ...], r"a list, each a string, but \[\] came"),
+        (True, int, "a whole number, but got True"),
+        (float("nan"), int, "a whole number, but got nan"),
+        ("xy", [float] * 2, "a list of 2, each a number, but got 'xy'"),
+        ([], [str, ...], r"a list, each a string, but got \[\]"),
         (["a", 1], [str, float, str], "a list of 3: a string, a number, a string, but"),
         ({"first": 1}, table, "a dictionary with 'first': a number, 'half': a list of 2"),
-        ({1: 2}, {str: int}, "a dictionary, but {1: 2} came"),
+        ({1: 2}, {str: int}, "a dictionary, but got {1: 2}"),
     ]:
         with pytest.raises(AssertionError, match=f"^it: expected {sentence}"):
             exercises.answer("it", value, kind)
@@ -88,9 +88,9 @@ def test_an_answer_has_a_kind() -> None:
 def test_a_function_returns_its_kind() -> None:
     double = exercises.function("double", lambda n: 2 * n, float)
     assert exercises.function("double", double, float)(2) == 4
-    with pytest.raises(AssertionError, match=r"^what double returns: expected a number, but .aa."):
+    with pytest.raises(AssertionError, match=r"^what double returns: .* a number, but got .aa."):
         double("a")
-    with pytest.raises(AssertionError, match=r"^double: expected a function, but 3 came$"):
+    with pytest.raises(AssertionError, match=r"^double: expected a function, but got 3$"):
         exercises.function("double", 3)
 
 
@@ -189,13 +189,13 @@ def test_data_comes_back_as_it_was() -> None:
 
 
 NOT_DATA = [
-    (len, "a builtin_function_or_method came; expected numbers"),
+    (len, "got a builtin_function_or_method; expected numbers"),
     ({1.5: 2}, "keys are neither strings nor whole numbers"),
-    ({1, 2}, "a set came; expected numbers"),
-    (torch.zeros(5_000_000), "a tensor of 20,000,000 bytes came"),
-    (torch.zeros(2, dtype=torch.complex64), "a tensor of complex64 came"),
+    ({1, 2}, "got a set; expected numbers"),
+    (torch.zeros(5_000_000), "got a tensor of 20,000,000 bytes"),
+    (torch.zeros(2, dtype=torch.complex64), "got a tensor of complex64"),
     ("x" * 17_000_000, "a string of 17,000,000 characters"),
-    (np.array(["a"]), "a tensor of <U1 came; expected numbers"),
+    (np.array(["a"]), "got a tensor of <U1; expected numbers"),
 ]
 FORGED = [
     {"given": "Path", "fields": {}},

@@ -47,7 +47,7 @@ def test_wrong_images_are_refused() -> None:
     ):
         with torch.device("meta"):
             model, images = build(), torch.empty(shape)
-        with pytest.raises(ValueError, match=re.escape(f"must be {expected}, but {shape} came")):
+        with pytest.raises(ValueError, match=re.escape(f"must be {expected}, but got {shape}")):
             model(images)
 
 

@@ -34,15 +34,15 @@ def test_a_function_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "mine", module)
     assert own_model.load("mine:build") == (LINE, X)
     for name, came in {
-        "": "MODEL must be package.module:function, but nothing came",
-        "mine:build()": "MODEL must be package.module:function, but 'mine:build()' came",
-        "nowhere:build": "but ModuleNotFoundError (No module named 'nowhere') came",
-        "mine:built": "but AttributeError",
-        "mine:number": "but TypeError",
-        "mine:asks": "mine:asks must be a function that can be called without arguments, but TypeE",
-        "mine:broken": "but KeyError ('x') came",
-        "mine:ends": "but SystemExit (2) came",
-        "mine:alone": "mine:alone must return a model and an example, but a Sequential came",
+        "": "MODEL must be package.module:function, but got nothing",
+        "mine:build()": "MODEL must be package.module:function, but got 'mine:build()'",
+        "nowhere:build": "but got ModuleNotFoundError (No module named 'nowhere')",
+        "mine:built": "but got AttributeError",
+        "mine:number": "but got TypeError",
+        "mine:asks": "mine:asks must be a function that can be called without arguments, but got",
+        "mine:broken": "but got KeyError ('x')",
+        "mine:ends": "but got SystemExit (2)",
+        "mine:alone": "mine:alone must return a model and an example, but got a Sequential",
     }.items():
         assert came in refusal(lambda name=name: own_model.load(name))
     assert f"this is {Path.cwd()}" in refusal(lambda: own_model.load("nowhere:build"))
@@ -107,24 +107,40 @@ COMPILED_IN_PLACE.compile()
 @pytest.mark.parametrize(
     ("model", "example", "sentence"),
     [
-        (LINE, X.double(), "model must take the example, but (2, 3) float64 came, and RuntimeEr"),
-        (nn.Linear, X, "model must be an nn.Module, but the class Linear came"),
-        (WRITTEN, X, "model must be one that can be watched inside, but a ScriptModule came"),
-        (META, X, "model and example must be on the CPU or on a CUDA GPU, but a tensor on meta"),
-        (SPARSE, X, "must hold ordinary tensors, but one of kind sparse_coo came"),
-        (LINE, INFERENCE, "must hold ordinary tensors, but one of kind inference came"),
+        (LINE, X.double(), "model must take the example, but got (2, 3) float64, and RuntimeEr"),
+        (nn.Linear, X, "model must be an nn.Module, but got the class Linear"),
+        (WRITTEN, X, "model must be one that can be watched inside, but got a ScriptModule"),
+        (
+            META,
+            X,
+            "model and example must be on the CPU or on a CUDA GPU, but got a tensor on meta",
+        ),
+        (SPARSE, X, "must hold ordinary tensors, but got one of kind sparse_coo"),
+        (LINE, INFERENCE, "must hold ordinary tensors, but got one of kind inference"),
         (LINE, [Batch(X)], "example must hold its tensors in tuples, lists and dicts, where the"),
-        (torch.compile(LINE), X, "model must be one that can be watched inside, but a compiled o"),
-        (COMPILED_IN_PLACE, X, "model must be one that can be watched inside, but a compiled one"),
-        (Packed(), X, "model must hold its weights as tensors, but a Packed with packed weights"),
+        (
+            torch.compile(LINE),
+            X,
+            "model must be one that can be watched inside, but got a compiled o",
+        ),
+        (
+            COMPILED_IN_PLACE,
+            X,
+            "model must be one that can be watched inside, but got a compiled one",
+        ),
+        (
+            Packed(),
+            X,
+            "model must hold its weights as tensors, but got a Packed with packed weights",
+        ),
         (
             nn.LazyLinear(4),
             X,
-            "model must have all its parameters, but one came whose shape is not",
+            "model must have all its parameters, but got one whose shape is not",
         ),
-        (LINE, X[:0], "example must hold one sample or more, but (0, 3) float32 came"),
-        (LINE, X.to(torch.complex64), "must hold real numbers, but complex ones came"),
-        (Yields(), X, "model must return when its work is done, but a generator came"),
+        (LINE, X[:0], "example must hold one sample or more, but got (0, 3) float32"),
+        (LINE, X.to(torch.complex64), "must hold real numbers, but got complex ones"),
+        (Yields(), X, "model must return when its work is done, but got a generator"),
         (Prints(), X, "forward must not print, because the time of printing would be measured to"),
     ],
 )
@@ -171,6 +187,14 @@ class Functions(nn.Module):
         return nn.functional.relu_(x.clone() + self.positions[: len(x)])
 
 
+class Halves(nn.Module):
+    """It multiplies two views of one tensor, each with half of its elements."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        left, right = x.chunk(2)
+        return left * right
+
+
 def test_what_operators_read_and_write_moves_once_for_each_of_them() -> None:
     x = torch.rand(4, 8)
     assert moved(nn.ReLU(), x) == moved(nn.ReLU(inplace=True), x) == 2 * x.nbytes
@@ -178,6 +202,7 @@ def test_what_operators_read_and_write_moves_once_for_each_of_them() -> None:
     assert moved(nn.Bilinear(8, 8, 2, bias=False), x, x) == x.nbytes + 4 * (2 * 8 * 8 + 4 * 2)
     assert moved(Functions(), x) == (2 + 3 + 2) * x.nbytes
     assert moved(nn.ReLU(), x[:1].expand(1000, 8)) == (4 + 1000) * 8 * 4
+    assert moved(Halves(), x) == 1.5 * x.nbytes
 
 
 def test_a_view_and_a_tensor_that_is_not_filled_move_nothing() -> None:

@@ -135,7 +135,7 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
     [
         ("histogram", [[1, -1]], {}, "samples[1] must be a sample on a log axis, finite and posi"),
         ("bars", [{"a": 0.0}], {"xlabel": "x"}, "values['a'] must be the length of a bar, finite"),
-        ("strip", [{"a": ["x"], "b": []}], {"xlabel": "x"}, "rows['b'] must hold 1 labels, but 0"),
+        ("strip", [{"a": ["x"], "b": []}], {"xlabel": "x"}, "['b'] must hold 1 labels, but got 0"),
         ("spread", [{"a": []}], {"xlabel": "x", "reference": 1}, "groups['a'] must hold at least"),
         (
             "dumbbells",
@@ -149,9 +149,9 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
             {"without": 0.1, "xlabel": "x"},
             "rows['a'][1] must be a share, finite and not negative",
         ),
-        ("roofline", [{"a": (1.0,)}], ROOF, "points['a'] must be (intensity, rate), but (1.0,) c"),
+        ("roofline", [{"a": (1.0,)}], ROOF, "points['a'] must be (intensity, rate), but got (1"),
         ("memory", [{"a": [(1, 1), (0, 1)]}], {}, "curves['a'] must be in order of time"),
-        ("timeline", [{"m": []}], {}, "tracks['m'] must hold at least one span, but none came"),
+        ("timeline", [{"m": []}], {}, "tracks['m'] must hold at least one span, but got none"),
         ("timeline", [{"m": [(3, 0, "f", 0)]}], {}, "at least one span that lasts longer than 0 s"),
         ("icicle", [{("main",): 0.0}], {}, "stacks must hold at least one weight above zero"),
         ("line_heat_map", [["x"], {"old": {"x": 0.0}}], {}, "times['old'] must hold at least one"),

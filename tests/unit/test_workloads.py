@@ -44,10 +44,10 @@ GREY = torch.rand(1, 4, 4)
 @pytest.mark.parametrize(
     ("image", "kernel", "message"),
     [
-        ([[1.0]], torch.rand(1, 1, 3, 3), "image must be a torch.float32 tensor, but a list came"),
-        (GREY, torch.rand(1, 1, 3, 3).double(), "kernel must be a .*, but torch.float64 came"),
-        (GREY[0], torch.rand(1, 1, 3, 3), r"image must be \(C_in, H, W\), none .* \(4, 4\) came"),
-        (GREY, torch.rand(1, 1, 3, 5), r"odd K, .* \(1, 1, 3, 5\) came"),
+        ([[1.0]], torch.rand(1, 1, 3, 3), "image must be a torch.float32 tensor, but got a list"),
+        (GREY, torch.rand(1, 1, 3, 3).double(), "kernel must be a .*, but got torch.float64"),
+        (GREY[0], torch.rand(1, 1, 3, 3), r"image must be \(C_in, H, W\), none .* got \(4, 4\)"),
+        (GREY, torch.rand(1, 1, 3, 5), r"odd K, .* got \(1, 1, 3, 5\)"),
         (GREY, torch.rand(1, 3, 3, 3), r"be \(C_out, 1, K, K\) .* image has 1 channels"),
     ],
 )
@@ -58,7 +58,7 @@ def test_convolutions_refuse(image: Tensor, kernel: Tensor, message: str) -> Non
 
 
 def test_small_cnn_refuses_other_images() -> None:
-    with pytest.raises(ValueError, match=r"be \(N, 3, 32, 32\), but \(1, 3, 32, 31\) came"):
+    with pytest.raises(ValueError, match=r"be \(N, 3, 32, 32\), but got \(1, 3, 32, 31\)"):
         workloads.SmallCNN()(torch.zeros(1, 3, 32, 31))
 
 
