@@ -21,9 +21,11 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 COPIES = {getattr(torch.ops.aten, name) for name in ("clone", "copy_", "_to_copy", "empty", "cat")}
-# Of their first argument they read some rows, or nothing.
-SOME_ROWS = "embedding _embedding_bag _embedding_bag_forward_only index index_select gather"
-NOT_READ = {getattr(torch.ops.aten, name) for name in f"{SOME_ROWS} copy_ fill_ zero_".split()}
+# Of their first argument these operators use some rows; the last three overwrite all of it.
+LOOK_UPS = "embedding _embedding_bag _embedding_bag_forward_only index index_select gather"
+SETTERS = "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_"
+SET_ROWS = {getattr(torch.ops.aten, name) for name in SETTERS.split()}
+NOT_READ = {getattr(torch.ops.aten, name) for name in f"{LOOK_UPS} copy_ fill_ zero_".split()}
 DEVICES = "cpu|cuda"  # on which the report knows how to measure
 
 
@@ -167,8 +169,8 @@ class Operators(TorchDispatchMode):
     """While it is entered, it notes which operators run, but for views and copies.
 
     ``bytes`` are those of the tensors that they read and write, copies too. An operator's argument
-    counts once, and again if it is also written. Of the table of an embedding or of an index,
-    nothing is counted. Enter it before FlopCounterMode, and it sees what that counts.
+    counts once, and again if it is also written. A table of which some rows are looked up or set
+    does not count. Enter it before FlopCounterMode, and it sees what that counts.
     """
 
     def __init__(self) -> None:
@@ -180,10 +182,12 @@ class Operators(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if not func.is_view and func.overloadpacket not in COPIES:
             self.seen.add(func.overloadpacket)
-        read = storages([args[func.overloadpacket in NOT_READ :], kwargs])
-        written = storages(result)
+        read = storages([args[func.overloadpacket in NOT_READ | SET_ROWS :], kwargs])
+        written = storages([] if func.overloadpacket in SET_ROWS else result)
         # A view returns what it got, and changes nothing; an empty tensor is not written.
-        is_view = not func._schema.is_mutable and written.keys() <= storages([args]).keys()
+        is_view = (
+            written and not func._schema.is_mutable and written.keys() <= storages([args]).keys()
+        )
         if not is_view and "empty" not in str(func):
             self.bytes += sum(read.values()) + sum(written.values())
         return result
@@ -237,13 +241,27 @@ def by_module(
             running[-1][0] += read() - start
 
     hooks = [module.register_forward_pre_hook(before, prepend=True) for module in names]
-    hooks += [module.register_forward_hook(after) for module in names]
+    hooks += [module.register_forward_hook(after, always_call=True) for module in names]
     try:
         model(*args, **kwargs)
     finally:
         for hook in hooks:
             hook.remove()
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def parameters_by_kind(model: nn.Module, rows: pd.DataFrame) -> pd.Series:
+    """How many parameters each kind of module has in ``rows``, which are those of ``by_module``.
+
+    The parameters of a module that was not called count for the nearest one around it that was.
+    """
+    counts: Counter = Counter(dict.fromkeys(rows.kind, 0))
+    for name, parameter in model.named_parameters():
+        owner = name.rpartition(".")[0]
+        while owner and owner not in rows.index:
+            owner = owner.rpartition(".")[0]
+        counts[rows.kind[owner or "the model"]] += parameter.numel()
+    return pd.Series(counts)
 
 
 def home(model: nn.Module, example: object = ()) -> tuple[str, torch.dtype]:
@@ -286,6 +304,12 @@ def storages(value: object) -> dict[int, int]:
     for (storage, all_bytes, _), size in views.items():  # an expanded tensor has more than all
         bytes_of[storage] = min(bytes_of.get(storage, 0) + size, all_bytes)
     return bytes_of
+
+
+def whole_storages(value: object) -> dict[int, int]:
+    """The storages of the tensors in ``value``, and how many bytes each of them has."""
+    found = [tensor.untyped_storage() for tensor in tensors(value)]
+    return {storage._cdata: storage.nbytes() for storage in found}
 
 
 def tensors(value: object) -> list[Tensor]:

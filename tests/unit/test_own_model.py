@@ -1,8 +1,10 @@
 """A model of the reader's own is called right, taken apart right, or refused in a sentence."""
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -219,6 +221,57 @@ def test_of_a_table_only_what_is_looked_up_moves() -> None:
     looked_up, result = 4 * 6 * 8, 4 * 6 * 50
     assert moved(nn.Embedding(50, 8), tokens) == tokens.nbytes + looked_up
     assert moved(Tied(), tokens) == tokens.nbytes + 2 * looked_up + result + 4 * 50 * 8
+
+
+class Cache(nn.Module):
+    """It sets one row of a long buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(1000, 8))
+
+    def forward(self, place: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
+        return self.rows.index_copy_(0, place, row)
+
+
+def test_of_a_table_only_what_is_set_moves() -> None:
+    place, row = torch.tensor([5]), torch.rand(1, 8)
+    assert moved(Cache(), place, row) == place.nbytes + row.nbytes
+
+
+def test_an_operator_without_a_result_moves_what_it_reads() -> None:
+    model, x = nn.Identity(), torch.rand(4, 8)
+    model.forward = lambda x: torch.equal(x, x.clone())
+    assert moved(model, x) == (2 + 2) * x.nbytes
+
+
+class Survives(nn.Module):
+    """It goes on after its first child has failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails, self.works = nn.Linear(3, 3), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with suppress(RuntimeError):
+            self.fails(x)
+        return self.works(x)
+
+
+def test_a_module_that_failed_leaves_the_times_of_the_others_right() -> None:
+    clock = itertools.count()
+    with torch.no_grad():
+        rows = own_model.by_module(Survives(), (torch.rand(1, 4),), {}, lambda: next(clock))
+    assert rows.own.to_dict() == {"fails": 1, "works": 1, "the model": 3}
+
+
+def test_parameters_of_a_module_that_is_not_called_belong_to_the_one_around_it() -> None:
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
+    with torch.no_grad():
+        rows = own_model.by_module(encoder.eval(), (torch.rand(1, 2, 8),), {}, lambda: 0)
+    counts = own_model.parameters_by_kind(encoder, rows)
+    assert counts["MultiheadAttention"] == 2 * (4 * 8 * 8 + 4 * 8)
+    assert counts.sum() == sum(parameter.numel() for parameter in encoder.parameters())
 
 
 class Functional(nn.Linear):
