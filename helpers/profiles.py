@@ -257,7 +257,7 @@ def samples_of(path: Path) -> int:
 def scalene_lines(path: Path, script: str) -> DataFrame:
     """Scalene's profile of a ``script``, indexed by line number.
 
-    Columns: ``code``; ``share`` of the CPU samples, from 0 to 1; ``requested``, the bytes requested
+    Columns: ``code``; ``share`` of the time, from 0 to 1; ``requested``, the bytes requested
     in all; ``peak``, the most bytes that one run of the line held (often wrong for loops on one
     line, and from Python 3.12 on for a line that makes several arrays).
     """
