@@ -211,8 +211,8 @@ def times_by_function(path: Path) -> dict[str, float]:
     (``.json``, percent). Scalene differs: its lines do not include what they call, so the times of
     its functions do not either. They are the sums of a function's lines, because Scalene's own rows
     of functions lack some lines, such as the ``for`` of a tight loop. A recursive function is
-    counted again by ``.lprof`` and ``.tree``, and methods have their qualified names in ``.lprof``
-    and ``.raw``.
+    counted again by ``.lprof`` and ``.tree``, and methods have qualified names, but not
+    in ``.prof`` and ``.tree``.
     """
     if path.suffix == ".prof":
         stats = pstats.Stats(str(path)).stats.items()
