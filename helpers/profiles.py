@@ -56,7 +56,7 @@ def call_stacks(stats: pstats.Stats, root: str, least: float = 0.01) -> dict[Sta
     """A profile of cProfile unfolded from the function ``root`` downwards: own seconds per stack.
 
     A profile does not say to which of its callers a function's callees belong, so their time is
-    divided in proportion. A recursive call has no stack, because its time is in the outer one. A
+    divided in proportion. A recursive call has no stack, because its time is in an outer call. A
     stack below ``least`` of the root's time ends there, with its cumtime.
     Raises a ValueError if not exactly one function has the name ``root``.
     """

@@ -2,8 +2,8 @@
 
 Run it with ``python scripts/compile_some.py``; it needs a C++ compiler and takes a
 minute or two. One thread, and its CPU time, so that other programs hardly count.
-compiling_s: CPU seconds of the first call, compiler included. The cache is empty for
-the first line only.
+compiling_s: CPU seconds of the first call, compiler included. The cache is empty
+for the first line only.
 usual_ms, compiled_ms: medians of 30 calls each, in random order.
 """
 
