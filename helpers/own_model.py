@@ -21,11 +21,12 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 COPIES = {getattr(torch.ops.aten, name) for name in ("clone", "copy_", "_to_copy", "empty", "cat")}
-# Of their first argument these operators use some rows; the last three overwrite all of it.
+# Of their first argument, these operators read some rows, set some rows, or read nothing.
 LOOK_UPS = "embedding _embedding_bag _embedding_bag_forward_only index index_select gather"
 SETTERS = "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_"
+FILLS = "copy_ fill_ zero_ uniform_ normal_ zeros_like ones_like full_like rand_like randn_like"
 SET_ROWS = {getattr(torch.ops.aten, name) for name in SETTERS.split()}
-NOT_READ = {getattr(torch.ops.aten, name) for name in f"{LOOK_UPS} copy_ fill_ zero_".split()}
+NOT_READ = {getattr(torch.ops.aten, name) for name in f"{LOOK_UPS} {SETTERS} {FILLS}".split()}
 DEVICES = "cpu|cuda"  # on which the report knows how to measure
 
 
@@ -182,7 +183,7 @@ class Operators(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if not func.is_view and func.overloadpacket not in COPIES:
             self.seen.add(func.overloadpacket)
-        read = storages([args[func.overloadpacket in NOT_READ | SET_ROWS :], kwargs])
+        read = storages([args[func.overloadpacket in NOT_READ :], kwargs])
         written = storages([] if func.overloadpacket in SET_ROWS else result)
         # A view returns what it got, and changes nothing; an empty tensor is not written.
         is_view = (

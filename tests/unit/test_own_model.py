@@ -214,6 +214,8 @@ def test_a_view_and_a_tensor_that_is_not_filled_move_nothing() -> None:
     model = nn.Identity()
     model.forward = torch.empty_like
     assert moved(model, x) == 0
+    model.forward = torch.zeros_like  # it only writes
+    assert moved(model, x) == x.nbytes
 
 
 def test_of_a_table_only_what_is_looked_up_moves() -> None:
