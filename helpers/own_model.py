@@ -22,9 +22,10 @@ from torch.utils.flop_counter import flop_registry
 
 COPIES = {getattr(torch.ops.aten, name) for name in ("clone", "copy_", "_to_copy", "empty", "cat")}
 # Of their first argument, these operators read some rows, set some rows, or read nothing.
-LOOK_UPS = "embedding _embedding_bag _embedding_bag_forward_only index index_select gather"
-SETTERS = "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_"
-FILLS = "copy_ fill_ zero_ uniform_ normal_ zeros_like ones_like full_like rand_like randn_like"
+LOOK_UPS = "embedding _embedding_bag _embedding_bag_forward_only index index_select gather take"
+SETTERS = "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_ scatter_reduce_"
+FILLS = "copy_ fill_ zero_ uniform_ normal_ bernoulli_ random_ zeros_like ones_like full_like"
+FILLS += " rand_like randn_like randint_like new_zeros new_ones new_full"
 SET_ROWS = {getattr(torch.ops.aten, name) for name in SETTERS.split()}
 NOT_READ = {getattr(torch.ops.aten, name) for name in f"{LOOK_UPS} {SETTERS} {FILLS}".split()}
 DEVICES = "cpu|cuda"  # on which the report knows how to measure
@@ -219,7 +220,7 @@ def by_module(
 
     The index is the module's name, and from its second call on ``name (2)``. Columns: ``kind``, its
     class; ``gives``, what it returned; ``own``, by how much ``read()`` rose while it ran, without
-    the modules that it called itself and without these hooks.
+    the modules that it called itself, but with a part of these hooks' cost.
     """
     names = {module: name or "the model" for name, module in model.named_modules()}
     rows: dict[str, dict] = {}

@@ -208,11 +208,11 @@ def times_by_function(path: Path) -> dict[str, float]:
 
     Reads cProfile (``.prof``, seconds), line_profiler (``.lprof``, nanoseconds on most computers),
     pyinstrument's JSON (``.tree``, seconds), py-spy's raw stacks (``.raw``, samples) and Scalene
-    (``.json``, percent). Scalene differs: its lines do not include what they call, so the times of
-    its functions do not either. They are the sums of a function's lines, because Scalene's own rows
-    of functions lack some lines, such as the ``for`` of a tight loop. A recursive function is
-    counted again by ``.lprof`` and ``.tree``, and methods have qualified names, but not
-    in ``.prof`` and ``.tree``.
+    (``.json``, percent). Scalene differs: its lines do not include what they call in the program's
+    own files, so the times of its functions do not either. They are the sums of a function's lines,
+    because Scalene's own rows of functions lack some lines, such as the ``for`` of a tight loop. A
+    recursive function is counted again by ``.lprof`` and ``.tree``, and methods have qualified
+    names, but not in ``.prof`` and ``.tree``.
     """
     if path.suffix == ".prof":
         stats = pstats.Stats(str(path)).stats.items()
@@ -259,7 +259,7 @@ def scalene_lines(path: Path, script: str) -> DataFrame:
 
     Columns: ``code``; ``share`` of the time, from 0 to 1; ``requested``, the bytes requested
     in all; ``peak``, the most bytes that one run of the line held (often wrong for loops on one
-    line, and from Python 3.12 on for a line that makes several arrays).
+    line, in other threads, and from Python 3.12 on for a line that makes several arrays).
     """
     files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
     (rows,) = [file["lines"] for name, file in files if Path(name).name == script]

@@ -216,6 +216,8 @@ def test_a_view_and_a_tensor_that_is_not_filled_move_nothing() -> None:
     assert moved(model, x) == 0
     model.forward = torch.zeros_like  # it only writes
     assert moved(model, x) == x.nbytes
+    model.forward = lambda x: x.new_zeros(3)
+    assert moved(model, x) == 3 * x.itemsize
 
 
 def test_of_a_table_only_what_is_looked_up_moves() -> None:

@@ -24,6 +24,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import recording
@@ -83,13 +84,13 @@ def run(words: list[str | Path], folder: Path, **variables: str) -> tuple[int, s
 
 
 def record(
-    flags: list[str], program: list[str], folder: Path, **environment: str
+    flags: list[str], program: list[str], folder: Path, before: Sequence = (), **environment: str
 ) -> tuple[int, str, Path | None]:
-    """Run ``nsys profile``; return status, output and the exported report."""
+    """Run ``nsys profile``, perhaps with words before it; status, output and exported report."""
     report, database = folder / "r.nsys-rep", folder / "r.sqlite"
     for old in (report, database):
         old.unlink(missing_ok=True)
-    words = [NSYS, "profile", *flags, "-f", "true", "-o", "r", *program]
+    words = [*before, NSYS, "profile", *flags, "-f", "true", "-o", "r", *program]
     status, text = run(words, folder, **environment)
     if not report.exists():
         return status, text, None
@@ -169,9 +170,10 @@ def record_facts(folder: Path, about: dict[str, str]) -> dict:
     size = (folder / "taken.nsys-rep").stat().st_size
 
     secret, secrets = {"API_TOKEN": "not-a-real-token"}, {}
-    ways = {"as usual": ([], secret), "-n false": (["-n", "false"], secret), "env -i": ([], {})}
-    for name, (flags, variables) in ways.items():
-        _, _, database = record([*BASIC, *flags], ["true"], folder, **variables)
+    emptied = ["env", "-i", "PATH=/usr/bin:/bin", f"HOME={folder}"]
+    ways = {"as usual": ([], []), "-n false": (["-n", "false"], []), "env -i": ([], emptied)}
+    for name, (flags, before) in ways.items():
+        _, _, database = record([*BASIC, *flags], ["true"], folder, before, **secret)
         secrets[name] = {"token in the report": b"not-a-real-token" in database.read_bytes()}
     return {
         "capture": capture,
