@@ -55,8 +55,8 @@ def test_lessons_and_readme_have_the_tables_names_titles_and_minutes() -> None:
         heading = f"# {row.number} · {row.title}: {question}\n"
         assert lesson(path).cells[0].source.startswith(heading)
         link = f"[{row.number} {row.title}](notebooks/{row.name}.ipynb)"
-        cells = f"| {link} | {row.question} | {row.tools} | {stated(path)} |\n"
-        assert cells in text("README.md")
+        assert f"| {link} | {row.question} | {row.tools} |\n" in text("README.md")
+        assert f"Each lesson takes {stated(path)} minutes in class." in text("README.md")
 
 
 def test_the_map_and_its_alternative_text_show_the_table() -> None:
