@@ -20,7 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-COPIES = {getattr(torch.ops.aten, name) for name in ("clone", "copy_", "_to_copy", "empty", "cat")}
+COPIED = "clone copy_ _to_copy empty cat _unsafe_view"
+COPIES = {getattr(torch.ops.aten, name) for name in COPIED.split()}
 # Of their first argument, these operators read some rows, set some rows, or read nothing.
 LOOK_UPS = "embedding _embedding_bag _embedding_bag_forward_only index index_select gather take"
 SETTERS = "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_ scatter_reduce_"
@@ -205,8 +206,8 @@ def attempted(call: Callable, *arguments: object) -> object:
         return call(*arguments)
     except Exception as error:
         raise Refused(
-            f"model must be one whose operators can be counted, but got {_summary(error)}: give "
-            "the part of it that has no gradients and no torch.vmap inside"
+            f"model must be one whose operators can be counted, but got {_summary(error)}: give a "
+            "smaller example, or the part of the model without gradients and torch.vmap"
         ) from error
 
 
