@@ -1,7 +1,8 @@
 """Launch one matrix product twenty times: for ncu, which asks why it is slow.
 
-With a GPU, ``ncu -k "regex:gemm|nvjet" --launch-skip 10 -c 3 --kill yes python
-scripts/launch_kernels.py``; or submit assets/jobs/slurm/ncu.sbatch.
+With a GPU, run ``ncu --kernel-name-base demangled -k "regex:gemm|nvjet"
+--launch-skip 10 -c 3 --kill yes python scripts/launch_kernels.py``, or submit
+assets/jobs/slurm/ncu.sbatch.
 """
 
 import sys
