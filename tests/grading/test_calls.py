@@ -178,7 +178,7 @@ MISUSE = [  # (search path, arguments, part of the message)
     ("/usr/bin", [".", "--roster=none.csv"], "none.csv cannot be read as CSV in UTF-8"),
     ("/usr/bin", [".", "--roster=empty.csv"], "an id in each row, but"),
     ("/usr/bin", [".", "--late-penalty=10"], "--late-penalty needs --due"),
-    ("/usr/bin", [".", "--late-penalty=110", "--due=2026-12-01"], "expected 0 to 100, but 110"),
+    ("/usr/bin", [".", "--late-penalty=110", "--due=2026-12-01"], "expected 0 to 100, but got 110"),
     ("/usr/bin", [str(notebooks.ROOT)], "holds the course or a copy of it"),
     ("/usr/bin", [str(notebooks.NOTEBOOKS / "exercises")], "holds the course or a copy of it"),
     ("/usr/bin", ["copy"], "holds the course or a copy of it"),
