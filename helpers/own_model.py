@@ -311,8 +311,12 @@ def storages(value: object) -> dict[int, int]:
 
 def whole_storages(value: object) -> dict[int, int]:
     """The storages of the tensors in ``value``, and how many bytes each of them has."""
-    found = [tensor.untyped_storage() for tensor in tensors(value)]
-    return {storage._cdata: storage.nbytes() for storage in found}
+    bytes_of: dict[int, int] = {}
+    for tensor in tensors(value):
+        with suppress(NotImplementedError, RuntimeError):  # a tensor of vmap has none
+            storage = tensor.untyped_storage()
+            bytes_of[storage._cdata] = storage.nbytes()
+    return bytes_of
 
 
 def tensors(value: object) -> list[Tensor]:
