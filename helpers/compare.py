@@ -38,10 +38,11 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """In words: ``~8.12 % faster`` if new takes 8.12 % less time than old."""
+        """In words, such as ``takes ~8.12 % less time``: new, compared with old."""
         if abs(math.log(self.ratio)) <= math.log1p(self.smallest):
             return f"no difference larger than {units.percent(self.smallest)} found"
-        return f"{units.percent(abs(self.ratio - 1))} {'slower' if self.ratio > 1 else 'faster'}"
+        more = "more" if self.ratio > 1 else "less"
+        return f"takes {units.percent(abs(self.ratio - 1))} {more} time"
 
     def __repr__(self) -> str:
         low, high, null_low, null_high = map(units.ratio, self.interval + self.null)

@@ -58,10 +58,10 @@ def experiment(load: str, way: str, change: str) -> dict[str, object]:
         start = time.perf_counter()
         comparison = compare(*versions(way, change))
         seconds = time.perf_counter() - start
-    verdict = comparison.verdict.split()[-1]
-    answer = {"n": "found", "+": "slower", "-": "faster"}[change[0]]
+    verdict = comparison.verdict.split()[-2]  # "takes … % less time", "no difference … % found"
+    answer = {"n": "%", "+": "more", "-": "less"}[change[0]]
     row = {"load": load, "way": way, "change": change, "right": verdict == answer}
-    row["wrong"] = verdict not in (answer, "found")  # also a difference between copies
+    row["wrong"] = verdict not in (answer, "%")  # also a difference between copies
     return row | {"ratio": comparison.ratio, "smallest": comparison.smallest, "seconds": seconds}
 
 

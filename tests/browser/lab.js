@@ -6,18 +6,20 @@ const notebookOf = (path) =>
 const cellOf = ([path, id]) => notebookOf(path).content.widgets.find((cell) => cell.model.id === id);
 
 // Brings a notebook to the front, as a double click on its name does, and opens it if it is not.
-const show = async (path) => {
-  await jupyterapp.commands.execute("docmanager:open", { path });
+// Nothing is returned, because Chromium can lose a promise that Playwright waits for ("garbage
+// collected"): what was asked for is waited for by what is then seen.
+const show = (path) => {
+  jupyterapp.commands.execute("docmanager:open", { path });
 };
 
-const end = async (path) => {
-  await notebookOf(path).sessionContext.shutdown();
-  notebookOf(path).dispose();
+const end = (path) => {
+  const notebook = notebookOf(path);
+  notebook.sessionContext.shutdown().then(() => notebook.dispose());
 };
 
 const drawn = (path) => {
   const notebook = notebookOf(path);
-  return notebook === jupyterapp.shell.currentWidget && notebook.isRevealed &&
+  return notebook && notebook === jupyterapp.shell.currentWidget && notebook.isRevealed &&
     notebook.content.widgets.every((cell) => cell.node.isConnected &&
       (cell.model.type === "code" || cell.node.querySelector(".jp-RenderedMarkdown")?.firstChild)) &&
     [...notebook.node.querySelectorAll("img")].every((picture) => picture.complete);

@@ -95,6 +95,7 @@ def look(page, path: str) -> None:
     """All of a notebook fits one view and is seen; then it is closed."""
     assert page.evaluate("path => complaints(path)", path) == []
     page.evaluate("path => end(path)", path)
+    page.wait_for_function("path => !notebookOf(path)", arg=path)
 
 
 def test_an_exercise_is_answered_and_checked(page) -> None:
