@@ -42,7 +42,7 @@ test: $(READY)
 test-all: test # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
 	-@$(MAKE) --no-print-directory --keep-going $(MAKERS) $(GRADERS) $(HUB) # without one of them, its tests are skipped
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
-	  $(BIN)/python -m pytest --everything -m 'everything or notebook'
+	  $(BIN)/python -m pytest $(PARALLEL) --everything -m 'everything or notebook'
 
 refresh: $(READY) $(GRADERS) # then the exercises are released from their solutions
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)

@@ -60,21 +60,31 @@ def pytest_report_header() -> str:
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.option.everything:
-        for item in items:
-            if isinstance(item, IPyNbCell):
-                item.add_marker("notebook")
+        files = [list(file) for _, file in groupby(items, lambda item: item.path)]
+        items[:] = chain.from_iterable(map(twice_if_notebook, files))
         return
     for item in items:
         if item.get_closest_marker("everything"):
             item.add_marker(pytest.mark.skip(reason="make test-all runs it"))
 
 
+def twice_if_notebook(file: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests of one file; a notebook's cells follow again, each under a name of its own."""
+    if not isinstance(file[0], IPyNbCell):
+        return file
+    twice = file + [again(cell) for cell in file]
+    for cell in twice:
+        cell.add_marker("notebook")
+    return twice
+
+
+def again(cell: IPyNbCell) -> IPyNbCell:
+    parts = {"cell_num": cell.cell_num, "cell": cell.cell, "options": cell.options}
+    return IPyNbCell.from_parent(cell.parent, name=f"{cell.name} again", **parts)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     nothing_is_left_out(session.config, {item.path for item in session.items})
-    if session.config.option.everything:  # here, because pytest's own sorting drops what is double
-        files = [list(file) for _, file in groupby(session.items, lambda item: item.path)]
-        twice = (2 * file if isinstance(file[0], IPyNbCell) else file for file in files)
-        session.items[:] = chain.from_iterable(twice)
 
 
 @pytest.hookimpl(optionalhook=True)
