@@ -57,11 +57,11 @@ def grade(options: argparse.Namespace, out: Path) -> int:
         raise ValueError(problem)
     due = submissions.moment(options.due) if options.due else None
     if not 0 <= options.late_penalty <= 100:
-        raise ValueError(f"--late-penalty: expected 0 to 100, but got got {options.late_penalty:g}")
+        raise ValueError(f"--late-penalty: expected 0 to 100, but got {options.late_penalty:g}")
     if options.late_penalty and not due:
         raise ValueError("--late-penalty needs --due: give the day, such as --due 2026-12-01")
     if due:
-        print(f"late is what after {due:%Y-%m-%d %H:%M:%S %Z} (UTC{due:%z})")
+        print(f"late is what came after {due:%Y-%m-%d %H:%M:%S %Z} (UTC{due:%z})")
     deadline = submissions.Deadline(due, options.late_penalty, options.timestamps)
     if platforms.recognised(options.folder):
         names = platforms.read_names(options.names) if options.names else {}

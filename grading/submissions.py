@@ -216,12 +216,12 @@ def moment(text: str) -> datetime:
     except (AttributeError, KeyError, ValueError, OSError):
         raise ValueError(
             f"expected a day or a time, such as 2026-12-01 or 2026-12-01T23:59, and perhaps a zone "
-            f"such as +01:00, UTC or Europe/Berlin, but got got {text!r}"
+            f"such as +01:00, UTC or Europe/Berlin, but got {text!r}"
         ) from None
 
 
 def handed_in(file: Path, stamped: bool) -> datetime:
-    """When a file: its own time, or what nbgrader or ``make collect`` wrote beside it."""
+    """When a file came: its own time, or what nbgrader or ``make collect`` wrote beside it."""
     stamp = file.with_name("timestamp.txt")
     if stamped and stamp.is_file() and not stamp.is_symlink():
         with stamp.open(encoding="utf-8") as text:

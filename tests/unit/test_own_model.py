@@ -44,9 +44,9 @@ def test_a_function_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> Non
         "mine:asks": "mine:asks must be a function that can be called without arguments, but got",
         "mine:broken": "but got KeyError ('x')",
         "mine:ends": "but got SystemExit (2)",
-        "mine:alone": "mine:alone must return a model and an example, but got got a Sequential",
+        "mine:alone": "mine:alone must return a model and an example, but got a Sequential",
     }.items():
-        assert in refusal(lambda name=name: own_model.load(name))
+        assert came in refusal(lambda name=name: own_model.load(name))
     assert f"this is {Path.cwd()}" in refusal(lambda: own_model.load("nowhere:build"))
 
 
