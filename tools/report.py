@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         "title": f"# A profile of {name}",
         "your-model-text": (
             "## The model\n\n"
-            "The report assumes that the length of the first dimension is the number of samples."
+            "The report assumes that the first dimension counts the samples."
         ),
         "your-model": f"model, example = own_model.load({name!r})",
     }
