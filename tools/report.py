@@ -27,8 +27,7 @@ def main(arguments: list[str]) -> int:
     filled_in = {
         "title": f"# A profile of {name}",
         "your-model-text": (
-            "## The model\n\n"
-            "The report assumes that the first dimension counts the samples."
+            "## The model\n\nThe report assumes that the first dimension counts the samples."
         ),
         "your-model": f"model, example = own_model.load({name!r})",
     }
