@@ -190,8 +190,13 @@ def record(command: str, folder: Path) -> tuple[Path | None, str]:
     """
     profile = Path(folder, re.search(r"-o (\S+)", command)[1])
     is_scalene = " scalene " in command
-    # Scalene would set this variable, to its default, and then start Python once more.
-    settings = {"SCALENE_ALLOCATION_SAMPLING_WINDOW": str(2**20)} if is_scalene else {}
+    settings = {}
+    if is_scalene:
+        # Scalene would set this variable, to its default, and then start Python once more.
+        settings["SCALENE_ALLOCATION_SAMPLING_WINDOW"] = str(2**20)
+        program = Path(folder, re.search(r"\S+\.py\b", command)[0])
+        if "torch" not in program.read_text(encoding="utf-8"):
+            settings["PYTHONPATH"] = _folder_without_torch(folder)
     for _ in range(3 if is_scalene else 1):
         try:
             printed = terminal.run(command, folder, **settings).stdout
@@ -201,6 +206,14 @@ def record(command: str, folder: Path) -> tuple[Path | None, str]:
             if not is_scalene and not command.startswith("py-spy"):
                 raise
     return None, ""
+
+
+def _folder_without_torch(folder: Path) -> str:
+    """A folder that hides torch, which Scalene imports, if it can, for seconds and in vain."""
+    hiding = Path(folder, "without_torch").resolve()
+    hiding.mkdir(exist_ok=True)
+    (hiding / "torch.py").write_text("raise ImportError", encoding="utf-8")
+    return str(hiding)
 
 
 def times_by_function(path: Path) -> dict[str, float]:

@@ -46,12 +46,14 @@ def pictures(program: ModuleType, count: int) -> tuple[list[bytes], Tensor]:
     return program.pictures(count)
 
 
-def run(program: ModuleType, seed: int = 0, count: int = PICTURES) -> Run:
-    """Train for two epochs on so many pictures."""
+def run(
+    program: ModuleType, seed: int = 0, count: int = PICTURES, epochs: int = 2
+) -> Run:
+    """Train on so many pictures."""
     files, labels = pictures(program, count)
     threads, log = torch.get_num_threads(), io.StringIO()
     start = time.perf_counter()
-    losses, final = program.train(files, labels, epochs=2, log=log, seed=seed)
+    losses, final = program.train(files, labels, epochs, log, seed)
     seconds = time.perf_counter() - start
     torch.set_num_threads(threads)  # whatever the program did
     return Run(seconds, losses, final.item(), log.getvalue().count("\n"))
@@ -77,14 +79,16 @@ def profiled(program: ModuleType) -> pstats.Stats:
 
 
 def time_of_parts(
-    program: ModuleType, count: int = PICTURES, repeats: int = 4
+    program: ModuleType, count: int = PICTURES, repeats: int = 4, epochs: int = 2
 ) -> dict[str, float]:
     """The seconds of each part of a training run: the shortest of ``repeats``."""
-    times = [_time_of_parts(program, count) for _ in range(repeats)]
+    times = [_time_of_parts(program, count, epochs) for _ in range(repeats)]
     return {part: min(seconds[part] for seconds in times) for part in times[0]}
 
 
-def _time_of_parts(program: ModuleType, count: int) -> dict[str, float]:
+def _time_of_parts(
+    program: ModuleType, count: int, epochs: int
+) -> dict[str, float]:
     """The seconds of each part of one training, by clocks around the functions."""
     parts = {"read": "reading", "report": "log", "step": "steps"}
     parts["evaluate"] = "evaluation"
@@ -101,7 +105,7 @@ def _time_of_parts(program: ModuleType, count: int) -> dict[str, float]:
 
     clocks = {n: timed(getattr(program, n), part) for n, part in parts.items()}
     with patch.multiple(program, **clocks):
-        whole = run(program, count=count).seconds
+        whole = run(program, count=count, epochs=epochs).seconds
     return seconds | {"batches and other": whole - sum(seconds.values())}
 
 

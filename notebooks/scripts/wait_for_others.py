@@ -10,7 +10,7 @@ import multiprocessing
 import threading
 import time
 
-SECONDS = 0.15
+SECONDS = 0.12
 
 
 def starts() -> None:
