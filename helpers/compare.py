@@ -86,8 +86,11 @@ def compare(
     if not named and not (callable(old) and callable(new)):
         expected = "two functions without arguments, or two names such as 'module:function'"
         raise TypeError(f"old and new must be {expected}, but got {old!r} and {new!r}")
-    measure = measure_in_process if named else measure_block
-    return conclude([measure(old, new, seconds / BLOCKS, varies) for _ in range(BLOCKS)])
+    if named:
+        work, measure = (old, new), measure_in_process
+    else:
+        work, measure = (old, new, calls_per_sample(old, new)), measure_block
+    return conclude([measure(*work, seconds / BLOCKS, varies) for _ in range(BLOCKS)])
 
 
 def conclude(logarithms: list[list[float]]) -> Comparison:
@@ -100,13 +103,19 @@ def conclude(logarithms: list[list[float]]) -> Comparison:
     return Comparison(math.exp(means[0]), tuple(interval), tuple(null), smallest)
 
 
-def measure_block(old: Work, new: Work, seconds: float, varies: bool) -> list[float]:
-    """Time two or more rounds for so many seconds: the logarithms of new / old, again / first."""
+def calls_per_sample(old: Work, new: Work) -> int:
+    """How many calls of each version a sample needs, found after a warm-up."""
     old()  # first calls take longer
     new()
-    versions, repeats = [old, old, new, new], 1
+    repeats = 1
     while nanoseconds(old, repeats) + nanoseconds(new, repeats) < 2 * SAMPLE_NS:
         repeats *= 2
+    return repeats
+
+
+def measure_block(old: Work, new: Work, repeats: int, seconds: float, varies: bool) -> list[float]:
+    """Time two or more rounds for so many seconds: the logarithms of new / old, again / first."""
+    versions = [old, old, new, new]
     rounds, order = [], random.Random()  # which leaves the caller's random numbers alone
     start = time.perf_counter()
     while len(rounds) < 2 or time.perf_counter() - start < seconds:
@@ -162,7 +171,8 @@ def main() -> None:
     if options.block:
         try:
             works = [pkgutil.resolve_name(name) for name in (options.old, options.new)]
-            logarithms = measure_block(*works, options.block, options.varies)
+            repeats = calls_per_sample(*works)
+            logarithms = measure_block(*works, repeats, options.block, options.varies)
         except (Exception, SystemExit) as error:
             message = " ".join(str(error).split())  # in one line
             sys.exit(f"{type(error).__name__}: {message or 'no message'}")

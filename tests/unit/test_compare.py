@@ -92,8 +92,10 @@ def test_every_order_is_drawn_and_first_calls_are_not_timed(
     calls, rounds = [], []
     monkeypatch.setattr(comparing, "SAMPLE_NS", 0)
     monkeypatch.setattr(comparing, "log_ratios", lambda times, varies: rounds.append(times))
-    comparing.measure_block(lambda: calls.append("o"), lambda: calls.append("n"), 0.1, False)
-    assert "".join(calls[:4]) == "onon"  # the first calls, and how often to repeat
+    old, new = (lambda: calls.append("o")), (lambda: calls.append("n"))
+    repeats = comparing.calls_per_sample(old, new)
+    assert "".join(calls) == "onon"  # the first calls, and how often to repeat
+    comparing.measure_block(old, new, repeats, 0.1, False)
     measured = "".join(calls[4:])
     orders = [measured[start : start + 4] for start in range(0, len(measured), 4)]
     assert len(orders) == len(rounds[0])
