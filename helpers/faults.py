@@ -20,7 +20,7 @@ class Fault(NamedTuple):
 
     what: str
     tool: str
-    slow: str  # lines of the program, exactly as they appear there
+    slow: str  # lines of the slow program
     fast: str
 
 

@@ -49,7 +49,7 @@ def pictures(program: ModuleType, count: int) -> tuple[list[bytes], Tensor]:
 def run(
     program: ModuleType, seed: int = 0, count: int = PICTURES, epochs: int = 2
 ) -> Run:
-    """Train on so many pictures."""
+    """Train with so many pictures."""
     files, labels = pictures(program, count)
     threads, log = torch.get_num_threads(), io.StringIO()
     start = time.perf_counter()
@@ -117,9 +117,9 @@ class Saved:
 
 
 def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
-    """By function: the tensors that autograd saved, and the bytes that losses keep.
+    """By function: how often autograd saved tensors, and bytes that losses keep.
 
-    Each storage is counted once. The bytes leave out those of the model itself.
+    The bytes count each storage once, and leave out those of the model itself.
     """
     alive, saves, models = weakref.WeakKeyDictionary(), Counter(), []
     small_cnn = program.workloads.SmallCNN
