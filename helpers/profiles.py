@@ -184,9 +184,10 @@ def folded_stacks(text: str) -> dict[Stack, int]:
 def record(command: str, folder: Path) -> tuple[Path | None, str]:
     """Run a profiler's ``command`` in ``folder``; return its profile, and what the program prints.
 
-    The profile is the file after ``-o``, or None where Scalene is not installed, or py-spy is not
-    installed or not permitted. Scalene runs again, at most twice, if the program fails or the
-    profile is empty: before Python 3.12 its signal can break an import (CPython issue 91351).
+    The profile is the file after ``-o``, or None where Scalene or py-spy fails: for example, it is
+    not installed, or py-spy is not permitted. Scalene runs again, at most twice, if the program
+    fails or the profile is empty: before Python 3.12 its signal can break an import (CPython issue
+    91351).
     """
     profile = Path(folder, re.search(r"-o (\S+)", command)[1])
     is_scalene = " scalene " in command
