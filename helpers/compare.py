@@ -60,8 +60,8 @@ def compare(
     round of a block both versions are timed twice, in an order drawn anew. Twenty to 39 rounds, or
     fewer of calls that take more than a few milliseconds, give a ratio of minima, which hold little
     of the noise of other programs; the median of these is the block's ratio. ``varies=True`` takes
-    the ratio of medians instead, for work that itself varies. (Both miss a change that
-    affects fewer than half of the calls. To find it, let old and new do the work of many calls.)
+    the ratio of medians instead, for work that itself varies. (If only
+    some samples change, minima and medians mislead: let old and new do the work of many calls.)
     The mean of five blocks has an interval by Student's t, on logarithms. New is slower or faster
     if that interval is farther from 1 than that of the A/A tests, the mean of both versions against
     themselves, and farther than 1 %.

@@ -20,7 +20,7 @@ class Fault(NamedTuple):
 
     what: str
     tool: str
-    slow: str  # lines of the slow program
+    slow: str  # its lines with the fault
     fast: str
 
 

@@ -184,10 +184,10 @@ def folded_stacks(text: str) -> dict[Stack, int]:
 def record(command: str, folder: Path) -> tuple[Path | None, str]:
     """Run a profiler's ``command`` in ``folder``; return its profile, and what the program prints.
 
-    The profile is the file after ``-o``, or None where Scalene or py-spy fails: for example, it is
-    not installed, or py-spy is not permitted. Scalene runs again, at most twice, if the program
-    fails or the profile is empty: before Python 3.12 its signal can break an import (CPython issue
-    91351).
+    The profile is the file after ``-o``, or None where Scalene or py-spy ends with an error: for
+    example, it is not installed, or py-spy is not permitted. Scalene runs again, at most twice, if
+    the program fails or the profile is empty: before Python 3.12 its signal can break an import
+    (CPython issue 91351).
     """
     profile = Path(folder, re.search(r"-o (\S+)", command)[1])
     is_scalene = " scalene " in command
@@ -196,7 +196,7 @@ def record(command: str, folder: Path) -> tuple[Path | None, str]:
         # Scalene would set this variable, to its default, and then start Python once more.
         settings["SCALENE_ALLOCATION_SAMPLING_WINDOW"] = str(2**20)
         program = Path(folder, re.search(r"\S+\.py\b", command)[0])
-        if "torch" not in program.read_text(encoding="utf-8"):
+        if not re.search(r"\b(torch|helpers)\b", program.read_text(encoding="utf-8")):
             settings["PYTHONPATH"] = _folder_without_torch(folder)
     for _ in range(3 if is_scalene else 1):
         try:
@@ -210,7 +210,7 @@ def record(command: str, folder: Path) -> tuple[Path | None, str]:
 
 
 def _folder_without_torch(folder: Path) -> str:
-    """A folder that hides torch, which Scalene imports, if it can, for seconds and in vain."""
+    """A folder that hides torch from Scalene, which would import it in vain, and the program."""
     hiding = Path(folder, "without_torch").resolve()
     hiding.mkdir(exist_ok=True)
     (hiding / "torch.py").write_text("raise ImportError", encoding="utf-8")
