@@ -10,7 +10,7 @@ import multiprocessing
 import threading
 import time
 
-SECONDS = 0.12
+SECONDS = 0.15
 
 
 def starts() -> None:
