@@ -60,17 +60,18 @@ def compare(
     round of a block both versions are timed twice, in an order drawn anew. Twenty to 39 rounds, or
     fewer of calls that take more than a few milliseconds, give a ratio of minima, which hold little
     of the noise of other programs; the median of these is the block's ratio. ``varies=True`` takes
-    the ratio of medians instead, for work that itself varies. (If only
-    some samples change, minima and medians mislead: let old and new do the work of many calls.)
-    The mean of five blocks has an interval by Student's t, on logarithms. New is slower or faster
-    if that interval is farther from 1 than that of the A/A tests, the mean of both versions against
-    themselves, and farther than 1 %.
+    the ratio of medians instead, for work that itself varies. (If only some samples change, minima
+    and medians mislead: let old and new do the work of many calls.) The mean of five blocks has an
+    interval by Student's t, on logarithms. New is slower or faster if that interval is farther from
+    1 than that of the A/A tests, the mean of both versions against themselves, and farther than 1
+    %.
 
-    How it errs (``tools/compare_rates.py``, on two cores, quiet and beside a busy loop): of 78
-    comparisons of copies of one loop none was called different; 3 % was found in 60 of 60, 10 % in
-    49 of 49. Beside 8 to 26 other programs: 0 of 107 copies, 55 of 55 and 19 of 19; of convolutions
-    of one millisecond 3 % was found in 4 of 5. Of 126 copies of three other Python functions in one
-    process, 4 were called different, by 2 to 3 %, and the same pairs again when repeated there.
+    How it erred (``tools/compare_rates.py``, on two cores, quiet and beside a busy loop; each block
+    in this process still had a warm-up of its own): of 78 comparisons of copies of one loop none
+    was called different; 3 % was found in 60 of 60, 10 % in 49 of 49. Beside 8 to 26 other
+    programs: 0 of 107 copies, 55 of 55 and 19 of 19; of convolutions of one millisecond 3 % was
+    found in 4 of 5. Of 126 copies of three other Python functions in one process, 4 were called
+    different, by 2 to 3 %, and the same pairs again when repeated there.
 
     Give both the same data: arrays at two addresses can differ by some percent in speed. Check
     first that their results are equal, and synchronise a GPU inside both. First calls are not
