@@ -1,13 +1,9 @@
-"""Run and profile programs like ``train_slow.py``, for lesson 15, Make it fast.
-
-``python scripts/profile_training.py PROGRAM FILE`` profiles one with cProfile.
-This is a separate process, because from Python 3.12 on cProfile also measures the
-other threads of its process, and a notebook has several.
-"""
+"""Run and profile programs like ``train_slow.py``, for lesson 15, Make it fast."""
 
 import cProfile
 import io
 import math
+import multiprocessing
 import pstats
 import random
 import runpy
@@ -15,6 +11,7 @@ import sys
 import time
 import weakref
 from collections import Counter
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -26,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from helpers import terminal
+from helpers.terminal import SECONDS
 
 PICTURES = 4
 
@@ -71,11 +68,42 @@ def fastest(programs: dict[str, ModuleType], repeats: int) -> dict[str, float]:
     return shortest
 
 
+@cache
+def processes() -> multiprocessing.context.BaseContext:
+    """How to start processes: as copies of one that has imported PyTorch."""
+    if sys.platform != "linux":  # macOS may crash in a copy, and Windows makes none
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "torch._dynamo"])
+    return context
+
+
 def profiled(program: ModuleType) -> pstats.Stats:
-    """A profile of the training by cProfile, made in a separate process."""
-    file = Path(program.__file__).with_suffix(".prof")
-    terminal.run(["python", __file__, program.__file__, str(file)])
-    return pstats.Stats(str(file))
+    """Profile the training with cProfile, in a separate process.
+
+    From Python 3.12 on, cProfile also measures the other threads of its process,
+    and a notebook has several.
+    """
+    file = str(Path(program.__file__).with_suffix(".prof"))
+    arguments = program.__file__, file
+    process = processes().Process(target=write_profile, args=arguments, daemon=True)
+    process.start()
+    process.join(SECONDS)
+    if process.exitcode != 0:
+        process.kill()
+        raise RuntimeError(f"{program.__name__} could not be profiled (see above)")
+    return pstats.Stats(file)
+
+
+def write_profile(program_file: str, profile_file: str) -> None:
+    """Train, measured by cProfile, and write the profile into a file."""
+    program = runpy.run_path(program_file)
+    train, new_pictures = program["train"], program["pictures"]
+    train(*new_pictures(4), log=io.StringIO())  # a warm-up
+    files, labels = new_pictures(PICTURES)
+    with cProfile.Profile() as profile:
+        train(files, labels, log=io.StringIO())
+    profile.dump_stats(profile_file)
 
 
 def time_of_parts(
@@ -90,9 +118,14 @@ def _time_of_parts(
     program: ModuleType, count: int, epochs: int
 ) -> dict[str, float]:
     """The seconds of each part of one training, by clocks around the functions."""
-    parts = {"read": "reading", "report": "log", "step": "steps"}
-    parts["evaluate"] = "evaluation"
-    seconds = dict.fromkeys(parts.values(), 0.0)
+    parts = {
+        "reading": [(program, "read")],
+        "log": [(program, "report")],
+        "steps": [(program, "step")],
+        "evaluation": [(program, "evaluate")],
+        "model": [(torch, "manual_seed"), (program.workloads, "SmallCNN")],
+    }
+    seconds = dict.fromkeys(parts, 0.0)
 
     def timed(function, part):
         def call(*arguments):
@@ -103,8 +136,11 @@ def _time_of_parts(
 
         return call
 
-    clocks = {n: timed(getattr(program, n), part) for n, part in parts.items()}
-    with patch.multiple(program, **clocks):
+    with ExitStack() as patches:
+        for part, functions in parts.items():
+            for owner, name in functions:
+                clock = timed(getattr(owner, name), part)
+                patches.enter_context(patch.object(owner, name, clock))
         whole = run(program, count=count, epochs=epochs).seconds
     return seconds | {"batches and other": whole - sum(seconds.values())}
 
@@ -161,14 +197,3 @@ def function_of(program: ModuleType, frame: FrameType) -> str:
     while frame.f_code.co_filename != program.__file__:
         frame = frame.f_back
     return frame.f_code.co_name
-
-
-if __name__ == "__main__":
-    program_file, profile_file = sys.argv[1:]
-    program = runpy.run_path(program_file)
-    train, new_pictures = program["train"], program["pictures"]
-    train(*new_pictures(4), log=io.StringIO())  # a warm-up
-    files, labels = new_pictures(PICTURES)
-    with cProfile.Profile() as profile:
-        train(files, labels, log=io.StringIO())
-    profile.dump_stats(profile_file)
