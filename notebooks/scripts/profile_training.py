@@ -109,7 +109,7 @@ def write_profile(program_file: str, profile_file: str) -> None:
 def time_of_parts(
     program: ModuleType, count: int = PICTURES, repeats: int = 4, epochs: int = 2
 ) -> dict[str, float]:
-    """The seconds of each part of a training run: the shortest of ``repeats``."""
+    """The seconds of each part of a training run: each part's shortest."""
     times = [_time_of_parts(program, count, epochs) for _ in range(repeats)]
     return {part: min(seconds[part] for seconds in times) for part in times[0]}
 
