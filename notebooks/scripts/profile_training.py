@@ -70,7 +70,7 @@ def fastest(programs: dict[str, ModuleType], repeats: int) -> dict[str, float]:
 
 @cache
 def processes() -> multiprocessing.context.BaseContext:
-    """How to start processes: as copies of one that has imported PyTorch."""
+    """How to start processes: on Linux, as copies of one that has loaded torch."""
     if sys.platform != "linux":  # macOS may crash in a copy, and Windows makes none
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
