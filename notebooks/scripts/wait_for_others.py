@@ -1,8 +1,8 @@
 """Wait, or let a thread and a process compute: a program to test profilers on.
 
 Run it with ``python scripts/wait_for_others.py``. ``computes`` keeps one core busy,
-``sleeps`` sleeps, and ``waits_in_one_call`` waits in a single call into C. Then the
-program waits for a thread and for a child process, both of which compute.
+``sleeps`` sleeps, and ``waits_in_one_call`` waits in a single call into C. A child
+process computes meanwhile, and a thread computes at the end.
 """
 
 import ctypes
@@ -55,15 +55,17 @@ def computes_in_child() -> None:
 def main() -> None:
     starts()
     computes()
+    child = None
+    if "fork" in multiprocessing.get_all_start_methods():  # not on Windows
+        context = multiprocessing.get_context("fork")
+        child = context.Process(target=computes_in_child)
+        child.start()
     sleeps()
     waits_in_one_call()
     thread = threading.Thread(target=computes_in_thread)
     thread.start()
     thread.join()
-    if "fork" in multiprocessing.get_all_start_methods():  # not on Windows
-        context = multiprocessing.get_context("fork")
-        child = context.Process(target=computes_in_child)
-        child.start()
+    if child:
         child.join()
 
 
