@@ -260,7 +260,7 @@ def times_by_function(path: Path) -> dict[str, float]:
 def samples_of(path: Path) -> int:
     """How many stacks py-spy (``.raw``) or samples Scalene (``.json``) took for ``path``.
 
-    Scalene's are those that found a thread which was not waiting for a lock or another thread.
+    Scalene's are those that found a thread which it did not take to be waiting.
     """
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".raw":
