@@ -23,7 +23,7 @@ from statistics import median
 
 from helpers import units
 
-most_goes = 5  # at a check of something timed; one is enough for an answer known to be wrong
+most_goes = 5  # at a check of something timed; one is enough for a check that is to fail
 READERS = (__name__, "grading.values")  # who may read what has to be measured
 RECORDINGS = Path(__file__).resolve().parent.parent / "assets" / "recordings"
 

@@ -24,7 +24,7 @@ import linecache
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from itertools import chain, count, product
 from pathlib import Path
@@ -88,18 +88,19 @@ def blank(cell: NotebookNode) -> str:
     return SOLUTION.sub(r"\1...  # your answer", cell.source)
 
 
-def grade(which: Set, task: str, student: str, answers: dict[str, str]) -> dict[str, str]:
+def grade(
+    which: Set, task: str, student: str, answers: dict[str, str], fails: Collection[str] = ()
+) -> dict[str, str]:
     """Each check of ``task`` to "" where it passed, else to its error.
 
-    ``answers`` gives other sources for answer cells. The student's cells run in one namespace, the
-    checks in another, which sees the student's names as data, or as functions that take and give
-    data: what the grader does between two processes.
+    ``answers`` gives other sources for answer cells, and ``fails`` names the checks that they are
+    to fail: such a check runs once, where another one of something timed runs again if it fails.
+    The student's cells run in one namespace, the checks in another, which sees the student's names
+    as data, or as functions that take and give data: what the grader does between two processes.
     """
     answers_space, checks_space = ({"__name__": "__main__", "student": student} for _ in range(2))
     results, answer, failure = {}, which.of(task, "answer"), ""
-    goes = 1 if answers else exercises.most_goes  # wrong times need no second chance
-    quiet = contextlib.redirect_stdout(io.StringIO())
-    with quiet, patch.object(exercises, "most_goes", goes):
+    with contextlib.redirect_stdout(io.StringIO()):
         for cell in [*which.of("", "setup"), *which.of(task, "given")]:
             run_cell(cell.source, answers_space)
             run_cell(cell.source, checks_space)
@@ -112,8 +113,10 @@ def grade(which: Set, task: str, student: str, answers: dict[str, str]) -> dict[
             with contextlib.suppress(ValueError):  # not data
                 checks_space[name] = as_data(answers_space[name])
         for cell in which.of(task, "check"):
+            goes = 1 if cell.id in fails else exercises.most_goes
             try:
-                run_cell(cell.source, checks_space)
+                with patch.object(exercises, "most_goes", goes):
+                    run_cell(cell.source, checks_space)
                 results[cell.id] = ""
             except Exception as error:
                 results[cell.id] = f"{type(error).__name__}: {error}{failure}"
@@ -153,12 +156,13 @@ def trials(which: Set, task: str) -> Iterator[tuple[str, dict[str, str], set[str
     checks = {cell.id for cell in which.of(task, "check")}
     answer = which.of(task, "answer")
     empty = {cell.id: blank(cell) for cell in answer}
-    yield "the blank", grade(which, task, STUDENTS[0], empty), checks
+    yield "the blank", grade(which, task, STUDENTS[0], empty, checks), checks
     for cell in which.wrong:
         if parts(cell.id)[0] == task:
             listed = re.findall(r"^# fails:(.*)", cell.source, flags=re.M)
-            results = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source})
-            yield cell.id, results, set(*map(str.split, listed)) or checks
+            fails = set(*map(str.split, listed)) or checks
+            results = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source}, fails)
+            yield cell.id, results, fails
 
 
 def lucky(which: Set, task: str, students: int, seconds: float) -> Iterator[str]:
@@ -168,11 +172,12 @@ def lucky(which: Set, task: str, students: int, seconds: float) -> Iterator[str]
     that always chooses the same letter is left out, because for some students it is right.
     """
     last, end = which.of(task, "answer")[-1], time.perf_counter() + seconds
+    checks = {cell.id for cell in which.of(task, "check")}
     wrong = [cell for cell in which.wrong if parts(cell.id)[0] == task]
     wrong = [cell for cell in wrong if not re.search(r'^\w+ = "[a-z]"$', cell.source, re.M)]
     for number in range(students if wrong else 0):
         student, cell = f"student {number}", wrong[number % len(wrong)]
-        if not any(grade(which, task, student, {last.id: cell.source}).values()):
+        if not any(grade(which, task, student, {last.id: cell.source}, checks).values()):
             yield f"{cell.id} passes for {student}"
         if number % 10 == 0 and any(grade(which, task, student, {}).values()):
             yield f"the solution of {task} fails for {student}"
@@ -191,7 +196,7 @@ def unclear_errors(which: Set, task: str) -> Iterator[str]:
     for name, value in product(sorted(tested), WRONG_TYPES):
         for wrong in (f"{name} = {value}", f"def {name}(*_): return {value}"):
             answers = {last.id: f"{last.source}\n\n{wrong}"}
-            for check, error in grade(which, task, STUDENTS[0], answers).items():
+            for check, error in grade(which, task, STUDENTS[0], answers, used).items():
                 if name in used[check] and error and not error.startswith("AssertionError"):
                     yield f"{check}, after {wrong}: {error}"
 
