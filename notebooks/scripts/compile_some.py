@@ -1,9 +1,9 @@
 """What torch.compile costs and gains on this CPU: CSV, one line for each workload.
 
 Run it with ``python scripts/compile_some.py``; it needs a C++ compiler and takes a
-minute or two. One thread, and its CPU time, so that other programs hardly count.
-compiling_s: CPU seconds of the first call, compiler included. The cache is empty
-for the first line only.
+minute or two. One thread, and its CPU time, without waits for others.
+compiling_s: CPU seconds of the first call, compiler included. The cache of graphs
+is empty for the first line only.
 usual_ms, compiled_ms: medians of 30 calls each, in random order.
 """
 
