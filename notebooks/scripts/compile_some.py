@@ -2,9 +2,9 @@
 
 Run it with ``python scripts/compile_some.py``; it needs a C++ compiler and takes a
 minute or two. One thread, and its CPU time, without waits for others.
-compiling_s: CPU seconds of the first call, compiler included. The cache of graphs
-is empty for the first line only.
-usual_ms, compiled_ms: medians of 30 calls each, in random order.
+compiling_s: CPU seconds of the first call, compiler included. The disk cache is
+empty for the first line only.
+eager_ms, compiled_ms: medians of 30 calls each, in random order.
 """
 
 import os
@@ -66,7 +66,7 @@ def main() -> None:
         ("matmul", torch.compile(product), product, million[:, :1000]),
         ("training step", torch.compile(step), step, images),
     ]
-    print("what,compiling_s,usual_ms,compiled_ms,largest_difference")
+    print("what,compiling_s,eager_ms,compiled_ms,largest_difference")
     for name, compiled, usual, data in rows:
         try:
             first = seconds(lambda c=compiled, d=data: c(d))
