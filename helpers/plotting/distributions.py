@@ -300,8 +300,8 @@ def profiler_shares(
             error = {"color": RED, "linewidth": 6, "zorder": 2, "solid_capstyle": "butt"}
             ax.plot([own, reported], [row, row], **error, label="error" * first or None)
             dot = {"color": "white", "markeredgecolor": BLUE, "markersize": 9, "zorder": 3}
-            ax.plot(own, row, "o", **dot, label="in the run it watched" * first or None)
-            words.append(f"in the run that it watched {units.percent(own)}")
+            ax.plot(own, row, "o", **dot, label="in the profiled run" * first or None)
+            words.append(f"in the profiled run {units.percent(own)}")
         ax.plot(reported, row, "D", color=BLUE, markersize=7, zorder=4)
         if first:
             ax.plot([], [], "D", color=BLUE, markersize=7, label="in the profile")
