@@ -51,7 +51,7 @@ PICTURES = {  # the arguments of a picture, and its alt text
     "profiler_shares": [
         ([{"new": [0.5, 0.4], "old": [0.2]}], {"without": 0.1, "xlabel": "share of it"}),
         "Dot chart. Title: T. x axis: share of it. a dashed line, without a profiler, at ~10.0 %; "
-        "new: in the profile ~50.0 %, in the run that it watched ~40.0 %; old: in the profile "
+        "new: in the profile ~50.0 %, in the profiled run ~40.0 %; old: in the profile "
         "~20.0 %.",
     ],
     "points": [
