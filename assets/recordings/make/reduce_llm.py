@@ -60,7 +60,9 @@ def linear_layers(source: Path) -> None:
     layers = ("attn_pre_proj", "attn_post_proj", "mlp_up_proj", "mlp_down_proj")
     rows = {"tokens": table["num_tokens"]}
     rows |= {f"{name}_ms": table[f"time_stats.{name}.median"] for name in layers}
-    write("a100_llama3_linear.csv", pd.DataFrame(rows).sort_values("tokens").round(4))
+    # A stable sort: the order of two measurements of one size must not depend on the processor.
+    table = pd.DataFrame(rows).sort_values("tokens", kind="stable")
+    write("a100_llama3_linear.csv", table.round(4))
 
 
 def serving(source: Path) -> None:
@@ -68,7 +70,7 @@ def serving(source: Path) -> None:
     path = source / "2_mlenergy_h100_b200/lm-arena-chat.json.gz"
     rows = pd.DataFrame(json.loads(gzip.decompress(path.read_bytes()))["configurations"])
     chosen = rows["model_id"] == "meta-llama/Llama-3.1-8B-Instruct"
-    rows = rows[chosen & (rows["gpu_model"] == "H100")].sort_values("max_num_seqs")
+    rows = rows[chosen & (rows["gpu_model"] == "H100")].sort_values("max_num_seqs", kind="stable")
     columns = {
         "max_num_seqs": "largest_batch",
         "avg_batch_size": "mean_batch",
