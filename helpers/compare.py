@@ -46,8 +46,10 @@ class Comparison:
 
     def __repr__(self) -> str:
         low, high, null_low, null_high = map(units.ratio, self.interval + self.null)
-        measured = f"{units.ratio(self.ratio)} the time of old, 95 % interval {low} to {high}"
-        return f"{self.verdict} ({measured}; each against itself {null_low} to {null_high})"
+        measured = f"{units.ratio(self.ratio)} the time of old"
+        interval = f"95 % confidence interval {low} to {high}"
+        itself = f"each against itself {null_low} to {null_high}"
+        return f"{self.verdict} ({measured}, {interval}; {itself})"
 
 
 def compare(

@@ -10,12 +10,12 @@ MEGABYTE = 1_000_000 // 8  # in float64 elements
 
 
 def once() -> np.ndarray:
-    """One array of 80 MB, kept."""
+    """Create one array of 80 MB, and keep it."""
     return np.ones(80 * MEGABYTE)
 
 
 def churn() -> float:
-    """Ten arrays of 40 MB, each dropped before the next."""
+    """Create ten arrays of 40 MB, and free each before the next."""
     total = 0.0
     for _ in range(10):
         total += np.ones(40 * MEGABYTE).sum()
@@ -23,7 +23,7 @@ def churn() -> float:
 
 
 def grow() -> list[np.ndarray]:
-    """Five arrays of 10 MB, all kept."""
+    """Create five arrays of 10 MB, and keep them all."""
     kept = []
     for _ in range(5):
         kept.append(np.ones(10 * MEGABYTE))

@@ -25,7 +25,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from helpers.terminal import SECONDS
 
-PICTURES = 4
+IMAGES = 4
 
 
 class Run(NamedTuple):
@@ -38,16 +38,16 @@ class Run(NamedTuple):
 
 
 @cache
-def pictures(program: ModuleType, count: int) -> tuple[list[bytes], Tensor]:
+def png_files(program: ModuleType, count: int) -> tuple[list[bytes], Tensor]:
     """The files and labels, made once, so that comparisons time only training."""
-    return program.pictures(count)
+    return program.png_files(count)
 
 
 def run(
-    program: ModuleType, seed: int = 0, count: int = PICTURES, epochs: int = 2
+    program: ModuleType, seed: int = 0, count: int = IMAGES, epochs: int = 2
 ) -> Run:
-    """Train with so many pictures."""
-    files, labels = pictures(program, count)
+    """Train with so many images."""
+    files, labels = png_files(program, count)
     threads, log = torch.get_num_threads(), io.StringIO()
     start = time.perf_counter()
     losses, final = program.train(files, labels, epochs, log, seed)
@@ -98,16 +98,16 @@ def profiled(program: ModuleType) -> pstats.Stats:
 def write_profile(program_file: str, profile_file: str) -> None:
     """Train, measured by cProfile, and write the profile into a file."""
     program = runpy.run_path(program_file)
-    train, new_pictures = program["train"], program["pictures"]
-    train(*new_pictures(4), log=io.StringIO())  # a warm-up
-    files, labels = new_pictures(PICTURES)
+    train, new_files = program["train"], program["png_files"]
+    train(*new_files(4), log=io.StringIO())  # a warm-up
+    files, labels = new_files(IMAGES)
     with cProfile.Profile() as profile:
         train(files, labels, log=io.StringIO())
     profile.dump_stats(profile_file)
 
 
 def time_of_parts(
-    program: ModuleType, count: int = PICTURES, repeats: int = 4, epochs: int = 2
+    program: ModuleType, count: int = IMAGES, repeats: int = 4, epochs: int = 2
 ) -> dict[str, float]:
     """The seconds of each part of a training run: each part's shortest."""
     times = [_time_of_parts(program, count, epochs) for _ in range(repeats)]
@@ -152,7 +152,7 @@ class Saved:
         self.tensor = tensor.detach()  # its graph would keep this object
 
 
-def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
+def saved_tensors(program: ModuleType, count: int = IMAGES) -> pd.DataFrame:
     """By function: how often autograd saved tensors, and bytes that losses keep.
 
     The bytes count each storage once, and leave out those of the model itself.
@@ -172,7 +172,7 @@ def saved_tensors(program: ModuleType, count: int = PICTURES) -> pd.DataFrame:
 
     hooks = saved_tensors_hooks(pack, lambda saved: saved.tensor)
     with hooks, patch.object(program.workloads, "SmallCNN", model):
-        files, labels = pictures(program, count)
+        files, labels = png_files(program, count)
         threads = torch.get_num_threads()
         # As long as the losses live, so does what they refer to.
         losses = program.train(files, labels, epochs=2, log=io.StringIO(), seed=0)

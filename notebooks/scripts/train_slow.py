@@ -1,4 +1,4 @@
-"""Train SmallCNN on small pictures: a program with nine faults, on purpose.
+"""Train SmallCNN on small images: a program with nine faults, on purpose.
 
 Run it with ``python scripts/train_slow.py --epochs 2``. Lesson 15, Make it fast,
 finds the faults; ``helpers/faults.py`` takes them out, or puts some of them back.
@@ -23,7 +23,7 @@ DTYPE = torch.float64  # as NumPy has it
 LAYOUT = torch.contiguous_format
 
 
-def pictures(count: int, seed: int = 0) -> tuple[list[bytes], Tensor]:
+def png_files(count: int, seed: int = 0) -> tuple[list[bytes], Tensor]:
     """PNG files of 32 × 32 pixels, as if from a disk, and their labels."""
     images, labels = workloads.synthetic_cifar(count, seed)
     pixels = (images * 25 + 128).clamp(0, 255).byte().permute(0, 2, 3, 1)
@@ -71,7 +71,7 @@ def step(
 
 
 def evaluate(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """The loss on pictures that were not trained on."""
+    """The loss on images that were not trained on."""
     model.eval()
     loss = F.cross_entropy(model(images), labels)
     model.train()
@@ -103,8 +103,8 @@ def train(
         order = held_out + torch.randperm(len(images) - held_out)
         for start in range(0, len(order), BATCH):
             chosen = order[start : start + BATCH]
-            places = range(start, start + len(chosen))
-            batch = torch.cat([images[order][n : n + 1] for n in places])
+            indices = range(start, start + len(chosen))
+            batch = torch.cat([images[order][n : n + 1] for n in indices])
             losses.append(step(model, optimiser, batch, labels[chosen]))
         final = evaluate(model, images[:held_out], labels[:held_out])
         report(model, final, log)
@@ -112,11 +112,11 @@ def train(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train SmallCNN on pictures.")
+    parser = argparse.ArgumentParser(description="Train SmallCNN on images.")
     parser.add_argument(
         "--epochs", type=int, default=2, help="how many (default: 2)"
     )
-    train(*pictures(12), parser.parse_args().epochs)
+    train(*png_files(12), parser.parse_args().epochs)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def test_any_faults_make_a_program_that_computes_the_same(tmp_path: Path) -> Non
     every = [*faults.FAULTS, *faults.MORE]
     for names in ([], ["copy", "float64"], ["layout", "pixels"], faults.FAULTS, faults.MORE, every):
         program = faults.load(names, tmp_path / "any.py")
-        _, final = program.train(*program.pictures(12), epochs=2, log=io.StringIO(), seed=0)
+        _, final = program.train(*program.png_files(12), epochs=2, log=io.StringIO(), seed=0)
         losses.append(final.item())
     torch.set_num_threads(threads)  # which a fault changes
     assert max(losses) - min(losses) < 1e-3

@@ -66,8 +66,8 @@ def test_an_interval_and_a_verdict_by_hand() -> None:
     assert slower.verdict == "takes ~10.5 % more time"
     faster = conclude([[-ratio, 0] for ratio in ratios])
     assert str(faster) == (
-        "takes ~9.52 % less time (~0.905× the time of old, 95 % interval ~0.887× to ~0.923×; "
-        "each against itself ~1.00× to ~1.00×)"
+        "takes ~9.52 % less time (~0.905× the time of old, 95 % confidence interval ~0.887× to "
+        "~0.923×; each against itself ~1.00× to ~1.00×)"
     )
     biased = conclude([[ratio, 0.1] for ratio in ratios])  # old against itself shows as much
     assert biased.verdict == "no difference larger than ~12.7 % found"
