@@ -34,7 +34,7 @@ class Comparison:
     ratio: float
     interval: tuple[float, float]  # 95 % confidence interval of the ratio
     null: tuple[float, float]  # the same for each version against itself
-    smallest: float  # a true difference of this fraction is found about half of the time
+    smallest: float  # a slowdown by this fraction is found about half of the time
 
     @property
     def verdict(self) -> str:

@@ -2,8 +2,9 @@
 
 Run it with ``python scripts/compile_some.py``; it needs a C++ compiler and takes a
 minute or two. One thread, and its CPU time, which leaves out waits.
-compiling_s: CPU seconds of the first call, compiler included. The disk cache is
-empty for the first line only.
+compiling_s: CPU seconds of the first call, compiler included (except on Windows,
+which does not report the time of other processes). The disk cache is empty for the
+first line only.
 eager_ms, compiled_ms: medians of 30 calls each, in random order.
 """
 

@@ -2,7 +2,7 @@
 
 Run it with ``python scripts/wait_for_others.py``. ``computes`` keeps one core busy,
 ``sleeps`` sleeps, and ``waits_in_one_call`` waits in a single call into C. A child
-process computes meanwhile, and a thread computes at the end.
+process computes meanwhile (not on Windows), and a thread computes at the end.
 """
 
 import ctypes
