@@ -10,12 +10,12 @@ MEGABYTE = 1_000_000 // 8  # in float64 elements
 
 
 def once() -> np.ndarray:
-    """Create one array of 80 MB, and keep it."""
+    """One array of 80 MB, kept."""
     return np.ones(80 * MEGABYTE)
 
 
 def churn() -> float:
-    """Create ten arrays of 40 MB, and free each before the next."""
+    """Ten arrays of 40 MB, each dropped before the next."""
     total = 0.0
     for _ in range(10):
         total += np.ones(40 * MEGABYTE).sum()
@@ -23,7 +23,7 @@ def churn() -> float:
 
 
 def grow() -> list[np.ndarray]:
-    """Create five arrays of 10 MB, and keep them all."""
+    """Five arrays of 10 MB, all kept."""
     kept = []
     for _ in range(5):
         kept.append(np.ones(10 * MEGABYTE))
