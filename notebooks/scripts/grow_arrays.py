@@ -24,10 +24,10 @@ def churn() -> float:
 
 def grow() -> list[np.ndarray]:
     """Five arrays of 10 MB, all kept."""
-    kept = []
+    arrays = []
     for _ in range(5):
-        kept.append(np.ones(10 * MEGABYTE))
-    return kept
+        arrays.append(np.ones(10 * MEGABYTE))
+    return arrays
 
 
 if __name__ == "__main__":
