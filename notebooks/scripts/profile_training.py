@@ -23,6 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
+from helpers import units
+from helpers.compare import Comparison
 from helpers.terminal import SECONDS
 
 IMAGES = 4
@@ -143,6 +145,32 @@ def _time_of_parts(
                 patches.enter_context(patch.object(owner, name, clock))
         whole = run(program, count=count, epochs=epochs).seconds
     return seconds | {"batches and other": whole - sum(seconds.values())}
+
+
+def fractions(seconds: dict[str, float]) -> dict[str, float]:
+    """Each part's fraction of the whole time."""
+    whole = sum(seconds.values())
+    return {part: time / whole for part, time in seconds.items()}
+
+
+def times_of_rounds(
+    comparisons: list[Comparison], last_seconds: float
+) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """Times after each round and their 95 % confidence intervals, in seconds.
+
+    A comparison's ratio is the time after its round divided by the time before it,
+    so all times follow from ``last_seconds``, the time after the last round.
+    """
+    times, intervals = {}, {}
+    seconds = last_seconds
+    for number, comparison in reversed(list(enumerate(comparisons, start=1))):
+        speedup = units.ratio(1 / comparison.ratio)
+        label = f"after round {number} (speedup {speedup})"
+        times[label] = seconds
+        seconds /= comparison.ratio  # the time before this round
+        intervals[label] = [seconds * bound for bound in comparison.interval]
+    times["all nine faults"] = seconds
+    return dict(reversed(times.items())), intervals
 
 
 class Saved:

@@ -17,13 +17,13 @@ def starts() -> None:
     """Compute for a while, because Scalene's first samples take long."""
     end = time.perf_counter() + 3 * SECONDS
     while time.perf_counter() < end:
-        pass
+        sum(range(1_000))
 
 
 def computes() -> None:
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
-        pass
+        sum(range(1_000))
 
 
 def sleeps() -> None:
@@ -43,13 +43,13 @@ def waits_in_one_call() -> None:
 def computes_in_thread() -> None:
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
-        pass
+        sum(range(1_000))
 
 
 def computes_in_child() -> None:
     end = time.perf_counter() + 3 * SECONDS  # py-spy takes some time to find it
     while time.perf_counter() < end:
-        pass
+        sum(range(1_000))
 
 
 def main() -> None:
