@@ -272,8 +272,8 @@ def scalene_lines(path: Path, script: str) -> DataFrame:
     """Scalene's profile of a ``script``, indexed by line number.
 
     Columns: ``code``; ``share`` of the time, from 0 to 1; ``requested``, the bytes requested
-    in all; ``peak``, the most bytes that one run of the line held (often wrong for loops on one
-    line, in other threads, and from Python 3.12 on for a line that makes several arrays).
+    in all; ``peak``, Scalene's estimate of the most bytes that one run of the line added (often
+    wrong for loops on one line, in other threads, and for a line that makes several arrays).
     """
     files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
     (rows,) = [file["lines"] for name, file in files if Path(name).name == script]

@@ -24,10 +24,10 @@ def churn() -> float:
 
 def grow() -> list[np.ndarray]:
     """Five arrays of 10 MB, all kept."""
-    arrays = []
+    kept = []
     for _ in range(5):
-        arrays.append(np.ones(10 * MEGABYTE))
-    return arrays
+        kept.append(np.ones(10 * MEGABYTE))
+    return kept
 
 
 if __name__ == "__main__":

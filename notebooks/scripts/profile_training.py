@@ -156,10 +156,11 @@ def fractions(seconds: dict[str, float]) -> dict[str, float]:
 def times_of_rounds(
     comparisons: list[Comparison], last_seconds: float
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """Times after each round and their 95 % confidence intervals, in seconds.
+    """Times after each round, and bounds of these times, in seconds.
 
     A comparison's ratio is the time after its round divided by the time before it,
-    so all times follow from ``last_seconds``, the time after the last round.
+    so all times follow from ``last_seconds``, the time after the last round. The
+    bounds come from the 95 % confidence interval of this round's ratio alone.
     """
     times, intervals = {}, {}
     seconds = last_seconds
