@@ -125,7 +125,7 @@ def _time_of_parts(
         "log": [(program, "report")],
         "steps": [(program, "step")],
         "evaluation": [(program, "evaluate")],
-        "model": [(torch, "manual_seed"), (program.workloads, "SmallCNN")],
+        "set-up": [(torch, "manual_seed"), (program.workloads, "SmallCNN")],
     }
     seconds = dict.fromkeys(parts, 0.0)
 
@@ -144,7 +144,7 @@ def _time_of_parts(
                 clock = timed(getattr(owner, name), part)
                 patches.enter_context(patch.object(owner, name, clock))
         whole = run(program, count=count, epochs=epochs).seconds
-    return seconds | {"batches and other": whole - sum(seconds.values())}
+    return seconds | {"batches and the rest": whole - sum(seconds.values())}
 
 
 def fractions(seconds: dict[str, float]) -> dict[str, float]:
