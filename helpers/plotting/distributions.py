@@ -167,7 +167,7 @@ def intervals(
     ``rows`` maps a name to (ratio, lower end, upper end), all positive. ``null`` is the interval
     that the same procedure gave where nothing had changed; it is drawn as a grey band. A row whose
     interval is outside of the band is blue if it is lower (faster) and red if it is higher
-    (slower); all others are grey.
+    (slower); all others are black.
     """
     ax = _canvas.canvas(height=1.2 + 0.45 * len(rows))
     low, high = null
@@ -227,7 +227,7 @@ def dumbbells(
     """Two times of the same thing, such as with and without a profiler, joined by a line.
 
     ``rows`` maps a name to its two times in seconds, both positive; ``ends`` names the two. The
-    axis is logarithmic, so a line is the longer the larger the ratio, which is written next to it.
+    axis is logarithmic, so a line is longer, the farther the ratio, written next to it, is from 1.
     """
     _input.filled("rows", rows, what="pair of times")
     ax = _canvas.canvas(height=1.4 + 0.42 * len(rows))

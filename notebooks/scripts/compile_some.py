@@ -3,8 +3,9 @@
 Run it with ``python scripts/compile_some.py``; it needs a C++ compiler and takes a
 minute or two. One thread, and its CPU time, which leaves out waits.
 compiling_s: CPU seconds of the first call, compiler included (except on Windows,
-which does not report the time of other processes). The disk cache is empty for the
-first line only.
+which does not report the time of other processes). The cache of graphs is empty for
+the first line only. (PyTorch keeps precompiled headers elsewhere, so only the first
+run on a computer includes them.)
 eager_ms, compiled_ms: medians of 30 calls each, in random order.
 """
 

@@ -1,4 +1,4 @@
-"""Profile one call of the loops convolution, and write it to loops.prof."""
+"""Profile the loops convolution three times, and write each profile to a file."""
 
 import cProfile
 
@@ -8,4 +8,5 @@ from helpers import workloads
 
 image = workloads.photograph(32, 32)
 kernel = torch.randn(8, 3, 3, 3)
-cProfile.run("workloads.conv2d_loops(image, kernel)", "loops.prof")
+for number in range(3):
+    cProfile.run("workloads.conv2d_loops(image, kernel)", f"loops{number}.prof")
