@@ -94,6 +94,7 @@ def command(folder: Path, limits: Limits, words: list[str]) -> list[str]:
     size = ["--size", str(DISK)] if "--size" in bubblewrap("--help") else []
     for place in ("/tmp", "/dev/shm"):
         line += ["--perms", "1777", *size, "--tmpfs", place]
+    line += ["--remount-ro", "/dev"]  # it has no size
     above = {parent for path in (*visible, folder) for parent in path.parents}
     for parent in sorted(above - {Path("/"), Path("/tmp")}):
         if not any(parent == path or path in parent.parents for path in visible):

@@ -23,8 +23,8 @@ def _checked(images: Tensor, height: int | str, width: int | str) -> Tensor:
 class Bottleneck(nn.Module):
     """1 × 1 down to ``width`` channels, 3 × 3, 1 × 1 up to four times as many, plus the input.
 
-    (N, c_in, H, W) in, (N, 4 · width, H / stride, W / stride) out. He et al., "Deep residual
-    learning for image recognition", 2015. The stride is in the 3 × 3, as in today's
+    (N, c_in, H, W) in, (N, 4 · width, H / stride, W / stride) out, rounded up. He et al., "Deep
+    residual learning for image recognition", 2015. The stride is in the 3 × 3, as in today's
     implementations; the paper has it in the first 1 × 1.
     """
 

@@ -81,7 +81,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
 
 def hand_in_explorer(everyone: Class, port: int) -> None:
     root = notebooks.ROOT
-    places = [root, root / "helpers", everyone.folder, everyone.out, "/etc", "/usr", "/"]
+    places = [root, root / "helpers", everyone.folder, everyone.out, "/etc", "/usr", "/dev", "/"]
     given = f"PORT, PLACES = {port}, {[str(place) for place in places]}\n"
     everyone.hand_in("explores", macs=given + HOSTILE["explores"] + CELLS["macs-answer"])
 
