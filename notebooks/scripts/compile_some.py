@@ -4,8 +4,8 @@ Run it with ``python scripts/compile_some.py``; it needs a C++ compiler and take
 minute or two. One thread, and its CPU time, which leaves out waits.
 compiling_s: CPU seconds of the first call, compiler included (except on Windows,
 which does not report the time of other processes). The cache of graphs is empty for
-the first line only. (PyTorch keeps precompiled headers elsewhere, so only the first
-run on a computer includes them.)
+the first line only. (PyTorch keeps precompiled headers elsewhere, so usually only
+the first run includes them.)
 eager_ms, compiled_ms: medians of 30 calls each, in random order.
 """
 
