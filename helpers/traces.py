@@ -25,7 +25,7 @@ def chrome_trace(path: Path | str) -> pd.DataFrame:
     Columns: ``ph``, ``cat``, ``name``, ``pid``, ``tid``, ``args`` as in the file, and ``ts`` and
     ``dur``, start and duration in microseconds; ``ts`` is 0 where the first event with a duration
     starts. The categories of 2021's profiler get today's names. Raises a ValueError if the file is
-    incomplete, or holds no operator and no kernel under today's names, and no event of 2021's.
+    incomplete, or holds no operator, no kernel, and no event under the names of 2021.
     """
     raw = Path(path).read_bytes()
     try:
