@@ -116,14 +116,14 @@ def hand_out(folder: Path, teach: bool = False, restart: str = "") -> Iterator[s
         current = digest(path.read_bytes()) if path.exists() else None
         if current in (None, given, newest):
             if current != newest:
-                write(path, content)
+                notebooks.write(path, content)
         elif given is None:
             yield f"{folder.name}/{name} differs from the course's; yours stays{again(name, teach)}"
         elif given != newest:
             yield f"{folder.name}/{name} is newer in the course; yours stays{again(name, teach)}"
             continue
         versions[name] = newest
-    write(ledger, json.dumps(versions, indent=1).encode())
+    notebooks.write(ledger, json.dumps(versions, indent=1).encode())
 
 
 def again(name: str, teach: bool) -> str:
@@ -148,7 +148,7 @@ def copy_beside(course: Path) -> None:
         path = course / name
         if not path.exists() or path.read_bytes() != content:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write(path, content)
+            notebooks.write(path, content)
 
 
 def read_ledger(path: Path) -> dict[str, str]:
@@ -158,16 +158,6 @@ def read_ledger(path: Path) -> dict[str, str]:
     except (FileNotFoundError, ValueError):  # deleted, or damaged
         return {}
     return versions if isinstance(versions, dict) else {}
-
-
-def write(path: Path, content: bytes) -> None:
-    """Replace ``path`` at once: after a full disk or Ctrl+C it holds all of it or what it held."""
-    aside = path.with_name(f".{path.name}.new")
-    try:
-        aside.write_bytes(content)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def contents(teach: bool) -> Iterator[tuple[str, bytes]]:

@@ -54,6 +54,16 @@ def as_text(notebook: NotebookNode) -> str:
     return nbformat.writes(notebook) + "\n"
 
 
+def write(path: Path, content: bytes) -> None:
+    """Replace ``path`` at once: after a full disk or Ctrl+C it holds all of it or what it held."""
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
 def canonical(notebook: NotebookNode) -> NotebookNode:
     """A copy without what an editor or an execution leaves: times, widget state, folded outputs.
 

@@ -5,7 +5,7 @@
 A notebook keeps its outputs, pictures and measured digits included, when what the tests compare is
 equal and neither a cell nor the helpers, scripts and recordings changed since it was last
 committed. Otherwise it takes all outputs of the new run, because the numbers of different cells
-have to agree with one another.
+have to agree with one another. A notebook that its author saves during the run is not written.
 """
 
 import os
@@ -17,6 +17,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
+from nbformat.reader import NotJSONError
 
 from tools import notebooks
 
@@ -30,8 +31,13 @@ def main(arguments: list[str]) -> int:
     for path in paths:
         try:
             changed = refresh(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError, NotJSONError):
             print(f"{path}: there is no such notebook; give the path of an .ipynb file")
+            failed += 1
+        except SavedMeanwhile:
+            print(
+                f"{path.name}: left as it was, because it was saved during the run: refresh it again"
+            )
             failed += 1
         except CellExecutionError as error:
             print(f"{path.name}: left as it was, because a cell failed:\n{error}")
@@ -41,17 +47,23 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
+class SavedMeanwhile(Exception):
+    """While a notebook was executed, somebody saved another content of it."""
+
+
 def refresh(path: Path) -> int:
     """Execute the notebook at ``path`` and write it back; return how many cells really changed."""
-    stored = notebooks.canonical(notebooks.read(path))
+    content = path.read_bytes()
+    stored = notebooks.canonical(nbformat.reads(content.decode(), as_version=4))
     fresh = notebooks.canonical(execute(stored, path.parent))
     committed = committed_sources(path)
     changed = 0
     for old, new in zip(stored.cells, fresh.cells, strict=True):
         if new.cell_type == "code":
             changed += committed.get(new.id) != new.source or compared(old) != compared(new)
-    text = notebooks.as_text(fresh if changed else stored)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    if path.read_bytes() != content:
+        raise SavedMeanwhile
+    notebooks.write(path, notebooks.as_text(fresh if changed else stored).encode())
     return changed
 
 

@@ -181,7 +181,7 @@ def test_what_cannot_be_done_ends_in_a_sentence(
     def on_a_full_disk(path: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(lab, "write", on_a_full_disk)
+    monkeypatch.setattr(notebooks, "write", on_a_full_disk)
     with pytest.raises(SystemExit, match=r"work \(No space left on device\): .* Free some space"):
         lab.main([])
 

@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -80,3 +81,52 @@ def test_a_failing_notebook_is_left_as_it_was(lesson: Path, capsys: pytest.Captu
     assert refresh.main([str(lesson)]) == 1
     assert lesson.read_text(encoding="utf-8") == before
     assert "left as it was, because a cell failed" in capsys.readouterr().out
+
+
+def test_what_the_author_saves_meanwhile_stays(
+    lesson: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    edit(lesson, "print(1 + 1)", "print(2 + 2)")
+    executed = refresh.execute(notebooks.read(lesson), lesson.parent)
+
+    def execute_slowly(*_: object) -> nbformat.NotebookNode:
+        edit(lesson, "print(2 + 2)", "print(3 + 3)")
+        return executed
+
+    monkeypatch.setattr(refresh, "execute", execute_slowly)
+    assert refresh.main([str(lesson)]) == 1
+    assert "print(3 + 3)" in lesson.read_text(encoding="utf-8")
+    assert capsys.readouterr().out == (
+        "lesson.ipynb: left as it was, because it was saved during the run: refresh it again\n"
+    )
+
+
+def test_an_interrupted_write_leaves_the_notebook(
+    lesson: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = lesson.read_bytes()
+    edit(lesson, "print(1 + 1)", "print(2 + 0)")
+    edited = lesson.read_bytes()
+
+    def interrupted(path: Path, content: bytes) -> None:
+        with path.open("wb") as file:
+            file.write(content[:3])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Path, "write_bytes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            refresh.refresh(lesson)
+    assert before != edited == lesson.read_bytes()
+    assert [path.name for path in lesson.parent.glob("*lesson*")] == ["lesson.ipynb"]
+
+
+@pytest.mark.parametrize("name", ["missing.ipynb", "helpers", "helpers/plot.py"])
+def test_what_is_no_notebook_ends_in_a_sentence(
+    lesson: Path, name: str, capsys: pytest.CaptureFixture
+) -> None:
+    (lesson.parent / "helpers" / "plot.py").write_text("not = JSON\n")
+    assert refresh.main([str(lesson.parent / name)]) == 1
+    assert capsys.readouterr().out.endswith(
+        f"{name}: there is no such notebook; give the path of an .ipynb file\n"
+    )
