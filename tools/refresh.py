@@ -35,9 +35,7 @@ def main(arguments: list[str]) -> int:
             print(f"{path}: there is no such notebook; give the path of an .ipynb file")
             failed += 1
         except SavedMeanwhile:
-            print(
-                f"{path.name}: left as it was, because it was saved during the run: refresh it again"
-            )
+            print(f"{path.name}: left as it was, because it was saved meanwhile: refresh it again")
             failed += 1
         except CellExecutionError as error:
             print(f"{path.name}: left as it was, because a cell failed:\n{error}")

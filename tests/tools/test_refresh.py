@@ -97,7 +97,7 @@ def test_what_the_author_saves_meanwhile_stays(
     assert refresh.main([str(lesson)]) == 1
     assert "print(3 + 3)" in lesson.read_text(encoding="utf-8")
     assert capsys.readouterr().out == (
-        "lesson.ipynb: left as it was, because it was saved during the run: refresh it again\n"
+        "lesson.ipynb: left as it was, because it was saved meanwhile: refresh it again\n"
     )
 
 
