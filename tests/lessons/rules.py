@@ -175,6 +175,91 @@ def claims_can_fail(notebook: NotebookNode, path: Path) -> Iterator[str]:
             measured |= {name for name, where in bound.items() if not all(map(_is_literal, where))}
 
 
+def checks_can_run_twice(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """No cell from a check on binds a name again that the check reads, itself or in a function.
+
+    A check may use a name of its own, for example a loop variable, if it binds it first.
+    """
+    cells = [(cell.id, _parsed(cell)) for cell in _code(notebook)]
+    bound = {id_: _symbols(tree)[1] for id_, tree in cells}
+    functions: dict[str, set[str]] = {}  # what each function that a cell has defined reads
+    for number, (check, tree) in enumerate(cells):
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                functions[node.name] = _symbols(node)[0]
+        read, more = set(), _read_first(tree.body, set()) if _claims(tree) else set()
+        while more:
+            read |= more
+            more = set().union(*(functions.get(name, set()) for name in more)) - read
+        for later, _ in cells[number:]:
+            for name in sorted(read & bound[later]):
+                yield f"{check}: reads {name!r}, which {later} binds again: rename one of them"
+
+
+def _read_first(statements: list[ast.stmt], bound: set[str]) -> set[str]:
+    """The names that a check reads and has not surely bound before; it has ``bound`` already."""
+    read, bound = set(), set(bound)
+    for statement in statements:
+        if isinstance(statement, ast.For):
+            read |= _symbols(statement.iter)[0] - bound
+            read |= _read_first(statement.body, bound | _names(statement.target))
+            read |= _read_first(statement.orelse, bound)
+        elif isinstance(statement, ast.If):
+            read |= _symbols(statement.test)[0] - bound
+            read |= _read_first(statement.body, bound) | _read_first(statement.orelse, bound)
+        else:
+            its_read, its_bound = _symbols(statement)
+            read |= its_read - bound
+            bound |= its_bound
+    return read
+
+
+def _symbols(tree: ast.AST) -> tuple[set[str], set[str]]:
+    """The global names that ``tree`` reads, and those that it binds or deletes in any way."""
+    parts = [_symbols(child) for child in ast.iter_child_nodes(tree)]
+    read = set().union(*(part[0] for part in parts))
+    bound = set().union(*(part[1] for part in parts))
+    match tree:
+        case ast.Name(id=name, ctx=ast.Load()) | ast.AugAssign(target=ast.Name(id=name)):
+            read.add(name)
+        case ast.Name(id=name) | ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+            bound.add(name)
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            bound.add(name)
+        case ast.MatchMapping(rest=str(name)):
+            bound.add(name)
+        case ast.alias(name=name, asname=other):
+            bound.add(other or name.partition(".")[0])
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() | ast.ClassDef():
+            shared = [node.names for node in ast.walk(tree) if isinstance(node, ast.Global)]
+            local = bound - set(chain(*shared))
+            read, bound = read - local, bound - local
+            if hasattr(tree, "args"):  # the defaults are read outside
+                defaults = filter(None, [*tree.args.defaults, *tree.args.kw_defaults])
+                read |= set().union(*(_symbols(default)[0] for default in defaults))
+            if hasattr(tree, "name"):
+                bound.add(tree.name)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            local = set().union(*(_names(generator.target) for generator in tree.generators))
+            read = read - local | _symbols(tree.generators[0].iter)[0]
+            bound = bound - local  # without a walrus's target
+        case ast.Call(func=function) if ast.unparse(function).endswith("_magic"):
+            bound |= set().union(*(_symbols(code)[1] for code in _run_by_a_magic(tree)))
+    return read, bound
+
+
+def _run_by_a_magic(call: ast.Call) -> Iterator[ast.Module]:
+    """The code in the arguments of a magic, for example of ``%time total = f()``."""
+    for argument in call.args:
+        words = ast.literal_eval(argument).split(" ")
+        for first in range(len(words)):  # switches come before the code
+            try:
+                yield ast.parse(" ".join(words[first:]))
+                break
+            except SyntaxError:
+                continue
+
+
 def _bindings(tree: ast.AST) -> dict[str, list[ast.AST]]:
     """The statements that bind each name, or write into what it names; no imports or functions."""
     found: dict[str, list[ast.AST]] = {}

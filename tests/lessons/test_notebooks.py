@@ -57,6 +57,22 @@ def changed(cell: int, more: str = "", **fields: object) -> NotebookNode:
     return notebook
 
 
+def two_checks(first: str, second: str) -> NotebookNode:
+    """The good lesson with a first check that begins with ``first`` and compares ``twice``."""
+    notebook = changed(6, f"\n{second}")
+    check = notebook.cells[3]
+    check.source = check.source.replace("expected = 2\n", first).replace("expected", "twice / 2")
+    return notebook
+
+
+def calling_a_function(later: str) -> NotebookNode:
+    """The good lesson with a first check that reads ``total`` only in the function ``add``."""
+    notebook = changed(6, f"\n{later}")
+    notebook.cells[2].source += "\n\n\ndef add():\n    return total + 1"
+    notebook.cells[3].source = '# Check\nclaim("one and two make three", add() == 3)'
+    return notebook
+
+
 def complaints_of(notebook: NotebookNode, folder: Path) -> set[str]:
     path = folder / "01_adding.ipynb"
     path.write_text(notebooks.as_text(notebook), encoding="utf-8")
@@ -108,6 +124,34 @@ BREAKS = [
             "expected == 2",
         )
     ),
+    *(
+        (rules.checks_can_run_twice, changed(6, f"\n{rebinding}"))
+        for rebinding in (
+            "total = 3",
+            "total: int = 3",
+            "total += 1",
+            "first, (*total, last) = [1, [2, 3]]",
+            "del total",
+            "for total in range(3): pass",
+            "[total := number for number in range(3)]",
+            "with open('sums.txt') as total: pass",
+            "import math as total",
+            "from math import total",
+            "def total(): pass",
+            "class total: pass",
+            "def add():\n    global total\n    total = 3",
+            "try: pass\nexcept ValueError as total: pass",
+            "match [1, 2]:\n    case [1, total]: pass",
+            "%time total = 1 + 2",
+            "%lprun -f add total = add(1, 2)",
+            "claim = print",
+        )
+    ),
+    # The check itself, what a function reads that it calls, and a name that is not surely its own.
+    (rules.checks_can_run_twice, changed(3, "\ntotal = total + 1")),
+    (rules.checks_can_run_twice, calling_a_function("total = 3")),
+    (rules.checks_can_run_twice, two_checks("if total > 2:\n    twice = 4\n", "twice = 5")),
+    (rules.checks_can_run_twice, two_checks("for twice in []:\n    pass\n", "twice = 5")),
 ]
 
 
@@ -126,9 +170,11 @@ def test_rule_notices(rule: Callable, notebook: NotebookNode, tmp_path: Path) ->
         good(),
         changed(3, source=CHECK.format("total < 9 or math.isclose(total, 2)")),
         changed(2, outputs=printed("row\n" * 32)),
+        two_checks("twice = total * 2\n", "twice = 5"),
+        changed(6, "\nadd = lambda total: [total for total in range(total)]"),
         changed(1, "\nLessons 02 and\n06, cProfile and the GPU’s timeline, say so in 10 lines."),
     ],
-    ids=["good", "claim", "output", "names"],
+    ids=["good", "claim", "output", "own name", "own scope", "names"],
 )
 def test_no_rule_complains_of_what_is_meant(notebook: NotebookNode, tmp_path: Path) -> None:
     assert complaints_of(notebook, tmp_path) == set()
