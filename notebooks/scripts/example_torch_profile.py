@@ -7,6 +7,7 @@ nothing. A second thread decodes the next batch while the main thread trains.
 
 import argparse
 import json
+import os
 import queue
 import statistics
 import threading
@@ -29,6 +30,8 @@ except ModuleNotFoundError:  # macOS: nsys records nothing there either
 
 cuda = torch.cuda.is_available()
 device = "cuda" if cuda else "cpu"
+if cuda and "LOCAL_RANK" in os.environ:  # torchrun started it: each rank has a GPU
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 
 
 def nvtx_range(name: str) -> AbstractContextManager:
