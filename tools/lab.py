@@ -1,11 +1,12 @@
 """``make lab`` and ``make teach``: the reader's own copy of the course, in JupyterLab.
 
-    python -m tools.lab [--teach] [--fresh NN] [JUPYTERLAB'S OPTIONS]
-    python -m tools.lab --copy-only [FOLDER] [--fresh NN]
+    python -m tools.lab [--teach] [JUPYTERLAB'S OPTIONS] [--fresh NN ...]
+    python -m tools.lab --copy-only [FOLDER] [--fresh NN ...]
 
 ``work/`` is a student's, ``teach/`` an instructor's. A later call adds what is new and brings what
-the reader never changed up to date; what the reader changed stays. ``--fresh 04`` starts lesson 04
-again, and keeps the old one under another name.
+the reader never changed up to date; what the reader changed stays. Running a notebook does not
+change it: its outputs stay where the code is still the same. ``--fresh 04`` starts lesson 04 again,
+and keeps the old one under another name.
 
 ``--copy-only`` starts no JupyterLab. Its FOLDER is a student's, who can only read the course, as on
 a hub: it gets ``work/``, what the lessons show from outside it, and a Makefile for ``make lab
@@ -13,6 +14,7 @@ FRESH=04``, which uses the course's own Python.
 """
 
 import argparse
+import contextlib
 import errno
 import hashlib
 import json
@@ -20,11 +22,13 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path, PurePosixPath
 
+import nbformat
 from nbformat import NotebookNode
 
 from helpers.checks import LEDGER
@@ -34,13 +38,16 @@ from tools import notebooks
 TYPE = {"code-font-size": "20px", "content-font-size1": "20px", "ui-font-size1": "17px"}
 ON_SCREEN = {
     "apputils-extension/themes": {"overrides": TYPE},
-    "apputils-extension/notification": {"fetchNews": "false"},
     "statusbar-extension/plugin": {"visible": False},
 }
 SETTINGS = ".settings"
+# JupyterLab's settings for everybody, as defaults: what a reader has set goes before them.
+DEFAULTS = Path(__file__).with_name("jupyterlab")
 # What lessons show from outside their folder. It is copied, because JupyterLab shows no picture
 # behind a link that leads out of the folder in which it was started.
 BESIDE = ("assets", "docs")
+# A version of a file, as the ledger has it: the digests of all of it, and of its sources.
+Version = list[str]
 MAKEFILE = """\
 # make lab FRESH=04 starts lesson 04 again; your own file is kept under another name.
 lab:
@@ -51,7 +58,8 @@ lab:
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.lab", allow_abbrev=False)
     parser.add_argument("--teach", action="store_true", help="an instructor's copy, in teach/")
-    parser.add_argument("--fresh", default="", help="the lesson to start again, such as 04")
+    words = "the lessons to start again, such as 04"
+    parser.add_argument("--fresh", nargs="+", default=[], metavar="NN", help=words)
     words = "start no JupyterLab; bring the copy in FOLDER up to date, by default the course's own"
     parser.add_argument(
         "--copy-only", nargs="?", const=notebooks.ROOT, metavar="FOLDER", help=words
@@ -64,6 +72,8 @@ def main(arguments: list[str]) -> None:
             print(line, flush=True)  # before the server's own lines
         if course != notebooks.ROOT:
             copy_beside(course)
+        if not options.copy_only:
+            settings = settings_of(folder)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             advice = "nothing of yours has changed. Free some space, and call this again"
@@ -72,13 +82,22 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"The reader's copy cannot be written to {folder} ({error.strerror}): {advice}.")
     if options.copy_only:
         return
+    if (other := folder_of_helpers()) != notebooks.ROOT:
+        print(
+            f"Lessons use the helpers in {other}: to use those of this folder, type python "
+            "tools/install.py, with this Python."
+        )
     # Rooted in the course, because lessons show figures that are not in the reader's folder. An
     # instructor sees JupyterLab's Simple Interface, with settings apart from the instructor's own.
     interface = "doc" if options.teach else "lab"
     words = [f"--ServerApp.root_dir={notebooks.ROOT}"]
     words += [f"--LabApp.default_url=/{interface}/tree/{folder.name}/00_start_here.ipynb"]
-    if options.teach:
-        words += [f"--LabApp.user_settings_dir={folder / SETTINGS}"]
+    words += [f"--LabApp.app_settings_dir={DEFAULTS}"]
+    words += [f"--LabApp.user_settings_dir={settings}"]
+    if is_root() and "--allow-root" not in jupyter:
+        print("You are root, so a notebook may change everything here: better use another account.")
+        words += ["--allow-root"]
+    print(f"JupyterLab starts with {folder.name}/00_start_here.ipynb. Ctrl+C stops it.", flush=True)
     # In this process and not in a child: Ctrl+C then reaches JupyterLab alone, which asks first.
     from jupyterlab.labapp import LabApp  # which takes a second to import
 
@@ -86,7 +105,7 @@ def main(arguments: list[str]) -> None:
     LabApp.launch_instance([*words, *jupyter])
 
 
-def hand_out(folder: Path, teach: bool = False, restart: str = "") -> Iterator[str]:
+def hand_out(folder: Path, teach: bool = False, restart: Sequence[str] = ()) -> Iterator[str]:
     """Bring the copy in ``folder`` up to date; yield a line for each thing worth saying.
 
     The ledger names the version of each file that the reader was given. A file that equals it, or
@@ -95,14 +114,9 @@ def hand_out(folder: Path, teach: bool = False, restart: str = "") -> Iterator[s
     file at once, so that this can be interrupted anywhere and called again.
     """
     course = dict(contents(teach))
-    chosen = re.compile(rf"{re.escape(restart)}(_|\.|/|$)")
-    restarted = {name for name in course if restart and chosen.match(name)}
-    if restart and not restarted:
-        lessons = ", ".join(sorted(name[:2] for name in course if name[:2].isdigit()))
-        sys.exit(
-            f"There is no lesson {restart!r} to start again: give one of {lessons}, or a set of "
-            "exercises such as exercises/01_timing."
-        )
+    restarted = {name for word in restart for name in chosen(word, course)}
+    if folder.is_symlink() and not folder.exists():
+        sys.exit(f"{folder} is a link to a folder that is not there: {folder.readlink()}.")
     folder.mkdir(parents=True, exist_ok=True)
     ledger = folder / LEDGER
     versions = read_ledger(ledger)
@@ -112,18 +126,41 @@ def hand_out(folder: Path, teach: bool = False, restart: str = "") -> Iterator[s
         if name in restarted and path.exists():
             kept = put_aside(path).relative_to(folder.parent).as_posix()
             yield f"{folder.name}/{name} starts again; yours is kept as {kept}"
-        given, newest = versions.get(name), digest(content)
-        current = digest(path.read_bytes()) if path.exists() else None
-        if current in (None, given, newest):
-            if current != newest:
-                notebooks.write(path, content)
+        given, newest = versions.get(name), version(content)
+        current = path.read_bytes() if path.exists() else None
+        if current is None:
+            notebooks.write(path, content)
+        elif is_one_of(current, given, newest):
+            if given is None or given[0] != newest[0]:
+                notebooks.write(path, with_outputs(content, current))
         elif given is None:
             yield f"{folder.name}/{name} differs from the course's; yours stays{again(name, teach)}"
-        elif given != newest:
+        elif given[0] != newest[0]:
             yield f"{folder.name}/{name} is newer in the course; yours stays{again(name, teach)}"
             continue
         versions[name] = newest
+    for name in sorted(versions.keys() - course.keys()):
+        given, path = versions.pop(name), folder / name
+        if path.exists() and is_one_of(path.read_bytes(), given):
+            path.unlink()
+            with contextlib.suppress(OSError):  # there is more in it
+                path.parent.rmdir()
+            yield f"{folder.name}/{name} is no longer in the course, and was removed"
+        elif path.exists():
+            yield f"{folder.name}/{name} is no longer in the course; yours stays"
     notebooks.write(ledger, json.dumps(versions, indent=1).encode())
+
+
+def chosen(word: str, course: Collection[str]) -> set[str]:
+    """The files of the lesson or the set of exercises that is to start again."""
+    found = {name for name in course if re.match(rf"{re.escape(word)}(_|\.|/|$)", name)}
+    if not found:
+        lessons = ", ".join(sorted(name[:2] for name in course if name[:2].isdigit()))
+        sys.exit(
+            f"There is no lesson {word!r} to start again: give one of {lessons}, or a set of "
+            "exercises such as exercises/01_timing."
+        )
+    return found
 
 
 def again(name: str, teach: bool) -> str:
@@ -151,13 +188,80 @@ def copy_beside(course: Path) -> None:
             notebooks.write(path, content)
 
 
-def read_ledger(path: Path) -> dict[str, str]:
-    """The name of each file to the digest of the version that the reader was given."""
+def read_ledger(path: Path) -> dict[str, Version]:
+    """The name of each file to the version that the reader was given."""
     try:
-        versions = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):  # deleted, or damaged
+        versions = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):  # deleted, or damaged
         return {}
-    return versions if isinstance(versions, dict) else {}
+    # Until release 2.0.0 a version was the digest of the file alone.
+    return {name: [it, it] if isinstance(it, str) else it for name, it in versions.items()}
+
+
+def version(content: bytes) -> Version:
+    """The digests of a file and of what a reader would change in it: of a notebook, its sources."""
+    sources = [[cell["cell_type"], cell["source"]] for cell in cells_of(content)]
+    written = json.dumps(sources).encode() if sources else content
+    return [hashlib.sha256(it).hexdigest() for it in (content, written)]
+
+
+def is_one_of(content: bytes, *versions: Version | None) -> bool:
+    """Whether the reader changed nothing in one of ``versions``; None is no version."""
+    return any(digest in it for it in versions if it for digest in version(content))
+
+
+def with_outputs(content: bytes, older: bytes) -> bytes:
+    """The notebook ``content``, with the outputs of ``older`` where the source is the same."""
+    executed = [cell for cell in cells_of(older) if cell.get("execution_count")]
+    if not executed:
+        return content
+    notebook = nbformat.reads(content.decode(), as_version=4)
+    for cell in notebook.cells:
+        same = [it for it in executed if it["source"] == cell.source]
+        if cell.cell_type == "code" and same:
+            executed.remove(same[0])
+            cell.outputs = nbformat.from_dict(same[0]["outputs"])
+            cell.execution_count = same[0]["execution_count"]
+            if times := same[0]["metadata"].get("execution"):
+                cell.metadata.execution = nbformat.from_dict(times)
+    return notebooks.as_text(notebook).encode()
+
+
+def cells_of(content: bytes) -> list[dict]:
+    """The cells of a notebook, as they are in its file; none of another file."""
+    try:
+        cells = json.loads(content)["cells"]
+        return [{**cell, "source": "".join(cell["source"])} for cell in cells]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def settings_of(folder: Path) -> Path:
+    """JupyterLab's settings for ``folder`` alone, which begin with the reader's own.
+
+    They are apart, because an extension that shows how long a cell runs changes a setting.
+    """
+    settings = folder / SETTINGS
+    if not settings.exists():
+        from jupyterlab.commands import get_user_settings_dir
+
+        own = Path(get_user_settings_dir())
+        if own.is_dir():
+            shutil.copytree(own, settings)
+    return settings
+
+
+def folder_of_helpers() -> Path:
+    """The folder whose ``helpers`` a lesson imports: another one's, if this one is a copy."""
+    code = "import helpers, pathlib; print(pathlib.Path(helpers.__file__).parent.parent)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False
+    )
+    return Path(done.stdout.strip() or notebooks.ROOT).resolve()
+
+
+def is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def contents(teach: bool) -> Iterator[tuple[str, bytes]]:
@@ -195,10 +299,6 @@ def put_aside(path: Path) -> Path:
     """Rename ``path`` to a free name, which JupyterLab lists after that of the course's file."""
     free = (path.with_name(f"{path.stem}.yours-{n}{path.suffix}") for n in count(1))
     return path.rename(next(name for name in free if not name.exists()))
-
-
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 if __name__ == "__main__":

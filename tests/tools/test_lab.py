@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from jupyterlab.labapp import LabApp
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from helpers.checks import LEDGER
@@ -62,7 +63,7 @@ def test_a_lesson_starts_again_and_the_old_one_is_kept(course: dict, work: Path)
         (work / LESSON).write_text(f"the reader's {number}")
         kept = f"work/01_timing.yours-{number}.ipynb"
         line = f"work/{LESSON} starts again; yours is kept as {kept}"
-        assert list(lab.hand_out(work, restart="01")) == [line]
+        assert list(lab.hand_out(work, restart=["01"])) == [line]
         assert (work / f"01_timing.yours-{number}.ipynb").read_text() == f"the reader's {number}"
         assert (work / LESSON).read_text() == "first version"
     assert list(lab.hand_out(work)) == []
@@ -149,9 +150,159 @@ def test_a_message_names_a_file_in_full_and_the_command(work: Path, course: dict
     (line,) = lab.hand_out(work)
     assert line.startswith(f"work/{name} is newer")
     assert "(make lab FRESH=exercises/01_timing starts it again)" in line
-    (line,) = lab.hand_out(work, restart="exercises/01_timing")
+    (line,) = lab.hand_out(work, restart=["exercises/01_timing"])
     assert line == f"work/{name} starts again; yours is kept as work/{name[:-6]}.yours-1.ipynb"
     assert sorted([LESSON, "01_timing.yours-1.ipynb", OTHER])[0] == LESSON  # as JupyterLab sorts
+
+
+def lesson(*sources: str, executed: bool = False) -> bytes:
+    """A notebook; executed, it has what a run in JupyterLab leaves."""
+    cells = [new_code_cell(source, id=f"cell-{n}") for n, source in enumerate(sources)]
+    made = new_notebook(cells=cells, metadata=notebooks.METADATA)
+    if executed:
+        made.metadata = {"language_info": {"name": "python", "version": "3.11.7"}}
+        for number, cell in enumerate(cells, 1):
+            cell.execution_count = number
+            cell.outputs = [new_output("stream", name="stdout", text=f"output of {cell.source}")]
+            cell.metadata = {"execution": {"iopub.status.busy": "2026-11-28"}, "scrolled": True}
+    return notebooks.as_text(made).encode()
+
+
+def outputs(path: Path) -> dict[str, str]:
+    cells = notebooks.read(path).cells
+    return {cell.source: cell.outputs[0].text if cell.outputs else "" for cell in cells}
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_update_reaches_a_lesson_that_was_only_run(
+    course: dict, tmp_path: Path, lost: bool
+) -> None:
+    """Outputs stay where the source is the same; a lost ledger is no reason to doubt it."""
+    course[LESSON] = lesson("a", "b", "c")
+    list(lab.hand_out(tmp_path))
+    (tmp_path / LESSON).write_bytes(lesson("a", "b", "c", executed=True))
+    if lost:
+        (tmp_path / LEDGER).unlink()
+    assert list(lab.hand_out(tmp_path)) == []
+    ran = {name: f"output of {name}" for name in "abc"}
+    assert outputs(tmp_path / LESSON) == ran
+    course[LESSON] = lesson("new", "a", "changed", "c")
+    for _ in range(2):
+        assert list(lab.hand_out(tmp_path)) == []
+        updated = outputs(tmp_path / LESSON)
+        assert updated == {"new": "", "a": ran["a"], "changed": "", "c": ran["c"]}
+    cell = notebooks.read(tmp_path / LESSON).cells[1]
+    assert (cell.execution_count, list(cell.metadata)) == (1, ["execution"])
+
+
+def test_a_changed_source_stays_the_readers(course: dict, tmp_path: Path) -> None:
+    course[LESSON] = lesson("a", "b")
+    list(lab.hand_out(tmp_path))
+    readers = lesson("a", "mine", executed=True)
+    (tmp_path / LESSON).write_bytes(readers)
+    course[LESSON] = lesson("a", "c")
+    (line,) = lab.hand_out(tmp_path)
+    assert line.endswith(f"{LESSON} is newer in the course; {AGAIN}")
+    assert (tmp_path / LESSON).read_bytes() == readers
+
+
+def test_a_ledger_of_an_older_release_is_read(course: dict, tmp_path: Path) -> None:
+    """It has the digests of files alone, so of a lesson that was run it knows nothing."""
+    course |= {LESSON: lesson("a"), OTHER: lesson("b")}
+    list(lab.hand_out(tmp_path))
+    versions = json.loads((tmp_path / LEDGER).read_text())
+    (tmp_path / LEDGER).write_text(json.dumps({name: it[0] for name, it in versions.items()}))
+    (tmp_path / LESSON).write_bytes(lesson("mine"))
+    assert list(lab.hand_out(tmp_path)) == []
+    assert json.loads((tmp_path / LEDGER).read_text()) == versions
+    course[LESSON] = lesson("new")
+    (line,) = lab.hand_out(tmp_path)
+    assert "is newer in the course" in line
+
+
+def test_what_left_the_course_leaves_the_copy_unless_it_was_changed(
+    course: dict, tmp_path: Path
+) -> None:
+    exercise = "exercises/01_timing/01_timing.ipynb"
+    course |= {LESSON: lesson("a"), exercise: lesson("b")}
+    list(lab.hand_out(tmp_path))
+    (tmp_path / LESSON).write_bytes(lesson("a", executed=True))
+    (tmp_path / OTHER).write_text("the reader's")
+    for name in (LESSON, OTHER, exercise):
+        del course[name]
+    gone = "is no longer in the course"
+    folder = tmp_path.name
+    assert list(lab.hand_out(tmp_path)) == [
+        f"{folder}/{LESSON} {gone}, and was removed",
+        f"{folder}/{OTHER} {gone}; yours stays",
+        f"{folder}/{exercise} {gone}, and was removed",
+    ]
+    assert files_in(tmp_path) == {OTHER: "the reader's", SCRIPT: "first version"}
+    assert not (tmp_path / "exercises" / "01_timing").exists()
+    assert list(lab.hand_out(tmp_path)) == []
+
+
+def test_several_lessons_start_again(course: dict, work: Path) -> None:
+    (work / OTHER).write_text("the reader's")
+    assert len(list(lab.hand_out(work, restart=["01", "02"]))) == 2
+    assert {files_in(work)[name] for name in (LESSON, OTHER)} == {"first version"}
+
+
+@pytest.fixture
+def jupyterlab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, course: dict) -> list[str]:
+    """The words that JupyterLab would be started with; the course and a home are in tmp_path."""
+    words = []
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path / "course")
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "home"))
+    monkeypatch.setattr(LabApp, "launch_instance", words.extend)
+    monkeypatch.chdir(tmp_path)
+    notebooks.ROOT.mkdir()
+    return words
+
+
+def test_the_readers_own_settings_come_along_and_stay_as_they_were(
+    jupyterlab: list, tmp_path: Path
+) -> None:
+    theme = Path("lab", "user-settings", "@jupyterlab", "theme")
+    (tmp_path / "home" / theme).parent.mkdir(parents=True)
+    (tmp_path / "home" / theme).write_text("dark")
+    lab.main([])
+    (settings,) = (word.partition("=")[2] for word in jupyterlab if "user_settings_dir" in word)
+    assert Path(settings).is_relative_to(notebooks.ROOT / "work")
+    copy = Path(settings, "@jupyterlab", "theme")
+    assert copy.read_text() == "dark"
+    copy.write_text("light")
+    lab.main([])
+    assert copy.read_text() == "light"
+    assert (tmp_path / "home" / theme).read_text() == "dark"
+
+
+@pytest.mark.parametrize("root", [False, True])
+def test_root_is_warned_and_can_begin(
+    jupyterlab: list, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, root: bool
+) -> None:
+    monkeypatch.setattr(lab, "is_root", lambda: root)
+    lab.main([])
+    assert ("--allow-root" in jupyterlab) == root
+    assert ("You are root" in capsys.readouterr().out) == root
+
+
+def test_a_copy_of_the_course_says_whose_helpers_it_uses(
+    jupyterlab: list, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    (tmp_path / "other" / "helpers").mkdir(parents=True)
+    (tmp_path / "other" / "helpers" / "__init__.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "other"))
+    lab.main([])
+    assert f"Lessons use the helpers in {tmp_path / 'other'}: " in capsys.readouterr().out
+
+
+def test_a_link_to_nowhere_ends_in_a_sentence(jupyterlab: list, tmp_path: Path) -> None:
+    (notebooks.ROOT / "work").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(
+        SystemExit, match=r"work is a link to a folder that is not there: .*nowhere"
+    ):
+        lab.main([])
 
 
 @pytest.mark.parametrize("teach", [False, True])
