@@ -24,6 +24,11 @@ HUB := .venv/hub
 # Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
+# A .venv that was copied or moved with its folder runs the other folder's code: it is made anew.
+ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.venv"),)
+.PHONY: $(READY)
+endif
+
 .PHONY: lab teach slides site test test-all refresh report compare collect grade lint lock
 .DELETE_ON_ERROR:
 
@@ -74,10 +79,8 @@ lock: $(READY)
 
 $(READY): requirements.txt constraints.txt pyproject.toml
 	@test -w . || { echo "This folder cannot be written to: copy the course to one of your own, and run make there."; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.version_info > (3, 8) or sys.exit("This course needs Python 3.11 to 3.14, but $(PYTHON) is older. Name another one, as in: make lab PYTHON=python3.12")'
-	@$(PYTHON) tools/install.py --check
-	$(PYTHON) -m venv .venv
-	$(BIN)/python tools/install.py
+	@"$(PYTHON)" -c 'import sys; sys.version_info > (3, 8) or sys.exit("This course needs Python 3.11 to 3.14, but $(PYTHON) is older. Name another one, as in: make lab PYTHON=python3.12")'
+	@"$(PYTHON)" tools/install.py --into .venv
 	@touch $(READY)
 
 $(MAKERS): requirements-make.txt $(READY)
@@ -89,4 +92,5 @@ $(GRADERS): requirements-grade.txt $(READY)
 $(HUB): requirements-hub.txt $(READY)
 	@command -v npm > /dev/null || { echo "A hub needs Node and npm, which are not installed here."; exit 1; }
 	@$(BIN)/python tools/install.py $<
-	npm install --no-save --loglevel=error --prefix .venv configurable-http-proxy@5.3.0 && touch $@
+	@echo "      and its proxy, with npm"
+	@npm install --no-save --loglevel=error --prefix .venv configurable-http-proxy@5.3.0 && touch $@

@@ -2,9 +2,11 @@
 
 import errno
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -42,49 +44,59 @@ def test_the_lock_agrees_with_the_requirements(python: str) -> None:
 
 
 TORCH = next(f"torch{pin.specifier}" for pin in PINNED if pin.name == "torch")
-LOCK = install.EVERYTHING[-1]
+LOCK = install.LOCK[-1]
+REAL = sys.executable
+NO_GPU = "there is no NVIDIA GPU here"
 NOT_FOUND = "ERROR: No matching distribution found for torch"
 FULL = f"Could not install packages due to an OSError: [Errno {errno.ENOSPC}] No space left"
-
-
 SCRIPTS = pytest.mark.skipif(
     sys.platform == "win32", reason="a script cannot replace Python on Windows"
 )
 
 
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a test puts a script in place of Python; the environment is ``tmp_path``."""
+    path = tmp_path / "python"
+    path.touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    return path
+
+
 @SCRIPTS
 @pytest.mark.parametrize(
-    ("installed", "failure", "end", "calls", "sentence"),
+    ("installed", "reason", "failure", "end", "calls", "sentence"),
     [
-        (True, "", "0", [LOCK], ""),
-        (False, "", "0", [TORCH, LOCK], f"{TORCH} is the CPU build.\n"),
-        (False, NOT_FOUND, "0", [TORCH, LOCK], "could not be fetched"),
-        (False, FULL, "The disk is full, so the course could not be installed", [TORCH], ""),
+        (True, NO_GPU, "", "0", [LOCK], "is installed already\n"),
+        (False, NO_GPU, "", "0", [TORCH, LOCK], f"CPU build, because {NO_GPU}\n"),
+        (False, "", "", "0", [LOCK, LOCK], "about 2,700 MB to download\n"),
+        (False, NO_GPU, NOT_FOUND, "0", [TORCH, LOCK, LOCK], f"CPU build of {TORCH} could not"),
+        (False, NO_GPU, FULL, "The disk is full, so the course could not", [TORCH], "[1/2]"),
     ],
 )
 def test_the_cpu_build_comes_first_where_there_is_no_gpu(
-    installed, failure, end, calls, sentence, tmp_path: Path, monkeypatch, capfd
+    installed, reason, failure, end, calls, sentence, python: Path, monkeypatch, capsys
 ) -> None:
-    """In place of Python a script notes its last word, and fails where the CPU index is named."""
-    python = tmp_path / "python"
-    python.write_text(f"""#!{sys.executable}
+    """The script notes its last word, and fails where the CPU index is named."""
+    python.write_text(f"""#!{REAL}
 import pathlib, sys
 with pathlib.Path(__file__).with_name("calls").open("a") as calls:
     print(sys.argv[-1], file=calls)
 sys.exit("--index-url" in sys.argv and {failure!r} or None)
 """)
-    python.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(python))
-    monkeypatch.setattr(install, "wants_cpu_build", lambda system: True)
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(install, "reason_for_cpu_build", lambda system: reason)
     monkeypatch.setattr(install, "is_installed", lambda pin: installed)
     with pytest.raises(SystemExit) as error:
-        install.main()
+        install.main([])
     assert str(error.value.code).startswith(end)
-    assert (tmp_path / "calls").read_text().splitlines() == calls
-    output = capfd.readouterr()
-    assert sentence in output.out
-    assert failure in output.err
-    assert ("could not be fetched" in output.out) == (failure == NOT_FOUND)
+    assert python.with_name("calls").read_text().splitlines() == calls
+    output = capsys.readouterr().out
+    assert sentence in output
+    assert ("could not be fetched" in output) == (failure == NOT_FOUND)
+    assert len(output.splitlines()) <= 5
+    assert failure in python.with_name("install.log").read_text()
 
 
 RETRIES = "".join(f"WARNING: Retrying (Retry(total={n}, connect=None))\\n" for n in (1, 0))
@@ -102,16 +114,78 @@ CONFLICT = "ERROR: ResolutionImpossible: conflicting dependencies\\n"
     ],
 )
 def test_without_a_network_an_installation_ends_in_a_sentence(
-    printed, status, end, shown, tmp_path: Path, monkeypatch, capfd
+    printed, status, end, shown, python: Path, capsys
 ) -> None:
-    python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\nprintf '%b' '{printed}' >&2\nexit {status}\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(SystemExit) as error:
         install.main(["requirements-grade.txt"])
     assert end in str(error.value.code)
-    assert ("conflicting" in capfd.readouterr().err) == shown
+    assert ("conflicting" in capsys.readouterr().err) == shown
+    log = python.with_name("install.log")
+    assert (str(log) in str(error.value.code)) == (status == 1)
+    assert "Retrying" in log.read_text() or "conflicting" in log.read_text()
+
+
+@SCRIPTS
+@pytest.mark.parametrize("in_terminal", [False, True])
+def test_a_long_step_shows_how_far_it_is(
+    python: Path, in_terminal: bool, monkeypatch, capsys
+) -> None:
+    """pip downloads three megabytes, and installs one of two packages."""
+    python.write_text("""#!/bin/sh
+head -c 3000000 /dev/zero > "$TMPDIR/wheel"
+sleep 0.5
+echo "Installing collected packages: a, b"
+mkdir "$(dirname "$0")/a.dist-info"
+sleep 0.5
+""")
+    monkeypatch.setattr(install, "PAUSE", {True: 0.2, False: 0.2})
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(python.parent))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: in_terminal)
+    with pytest.raises(SystemExit):
+        install.main(["requirements-grade.txt"])
+    output = capsys.readouterr().out
+    assert "      0:00  3 MB fetched so far" in output
+    assert "1 of 2 packages installed" in output
+    assert ("\r" in output) == in_terminal
+    assert output.splitlines()[-1].endswith("\033[K" if in_terminal else "installed")
+
+
+GPU, OLD_GPU, TWO = "580.65.06, 8.6\n", "580.65.06, 7.0\n", "581.0, 6.1\n581.0, 8.0\n"
+
+
+@SCRIPTS
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (GPU, ""),
+        (TWO, ""),
+        (OLD_GPU, "compute capability 7.5 or more, and this one has 7.0"),
+        ("535.183.01, 8.6\n", "driver from 580 on, and this one is 535"),
+        ("NVIDIA-SMI has failed because it could not communicate with the driver.\n", ""),
+        ("580.65.06, [N/A]\n", ""),
+        (None, ""),
+    ],
+)
+def test_a_gpu_that_the_cuda_build_cannot_use_gets_the_cpu_build(
+    answer: str | None, reason: str, tmp_path: Path, monkeypatch
+) -> None:
+    (tmp_path / "nvidiactl").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if answer:
+        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '%s' '{answer}'\n")
+        (tmp_path / "nvidia-smi").chmod(0o755)
+    found = install.reason_for_cpu_build("Linux", tmp_path)
+    assert reason in found
+    assert bool(reason) == bool(found)
+
+
+def test_a_gpu_is_seen_by_its_driver(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert install.reason_for_cpu_build("Linux", tmp_path) == NO_GPU
+    assert install.reason_for_cpu_build("Darwin", tmp_path) == ""
+    (tmp_path / "dxg").touch()
+    assert install.reason_for_cpu_build("Linux", tmp_path) == ""
 
 
 @pytest.mark.parametrize("module", ["tools.lab", "tools.slides", "tools.collect", "grading"])
@@ -140,13 +214,6 @@ def test_half_an_installation_does_not_count(tmp_path: Path) -> None:
     assert not install.is_installed("torch==2.14.0", [str(tmp_path)])
 
 
-def test_a_gpu_is_seen_by_its_driver(tmp_path: Path) -> None:
-    assert install.wants_cpu_build("Linux", tmp_path)
-    assert not install.wants_cpu_build("Darwin", tmp_path)
-    (tmp_path / "dxg").touch()
-    assert not install.wants_cpu_build("Linux", tmp_path)
-
-
 @pytest.mark.parametrize("python", [(3, 10), (3, 15)])
 def test_a_wrong_python_ends_in_a_sentence(python: tuple[int, int]) -> None:
     install.main(["--check"], python=(3, 11))
@@ -172,20 +239,49 @@ def test_make_refuses_an_older_python(python: str, tmp_path: Path) -> None:
     assert more == []
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_make_installs_once_in_a_folder_with_any_name(tmp_path: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that has what make needs to install, with a name that needs quotes."""
     folder = tmp_path / "ein Kurs für Größen"
-    (folder / ".venv").mkdir(parents=True)
+    (folder / "tools").mkdir(parents=True)
     for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
+    shutil.copy(ROOT / "tools" / "install.py", folder / "tools")
+    return folder
 
-    def make_lab() -> str:
-        words = ["make", "--no-print-directory", "--dry-run", "lab"]  # also within a make
-        done = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True)
-        return done.stdout
 
-    assert "tools/install.py\n" in make_lab()
+def make(folder: Path, *words: str) -> str:
+    line = ["make", "--no-print-directory", *words]  # also within a make
+    done = subprocess.run(line, cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_installs_once_in_a_folder_with_any_name(folder: Path) -> None:
+    (folder / ".venv").mkdir()
+    assert "tools/install.py" in make(folder, "--dry-run", "lab")
     (folder / ".venv" / "ready").touch()
-    assert make_lab().strip() == ".venv/bin/python -m tools.lab"
+    assert make(folder, "--dry-run", "lab").strip() == ".venv/bin/python -m tools.lab"
     os.utime(folder / ".venv" / "ready", (0, 0))  # older than the lock
-    assert "tools/install.py\n" in make_lab()
+    assert "tools/install.py" in make(folder, "--dry-run", "lab")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_a_copied_environment_is_made_anew(folder: Path) -> None:
+    """Both folders have the installer's steps, without pip's: nothing is downloaded."""
+    installer = folder / "tools" / "install.py"
+    text = installer.read_text(encoding="utf-8")
+    installer.write_text(text.replace("def pip_install(", "def pip_install(*_): return ''\ndef _("))
+    python = folder.parent / "a b" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    answer = make(folder, ".venv/ready", f"PYTHON={python}")
+    assert "[1/3] A virtual environment in .venv\n" in answer
+    assert "is a copy of" not in answer
+    copy = folder.with_name("copy")
+    shutil.copytree(folder, copy, symlinks=True)
+    (copy / ".venv" / "old").touch()
+    assert f"a copy of {folder / '.venv'}" in make(copy, ".venv/ready", f"PYTHON={python}")
+    assert not (copy / ".venv" / "old").exists()
+    for installed in (folder, copy):
+        assert make(installed, "--dry-run", "lab").strip() == ".venv/bin/python -m tools.lab"
