@@ -2,7 +2,8 @@
 
 Run it in notebooks/ with ``python -m scripts.profiled_work FOLDER``. FOLDER then
 holds times.csv, with the seconds without and with cProfile, and the profiles. It
-also holds conv2d_loops.prof, the profile of a small loops convolution.
+also holds conv2d_loops.prof, the profile of a small loops convolution, and
+two_blocks.prof, the profile of another program.
 """
 
 import cProfile
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+from scripts import two_blocks
 from scripts.train_small_cnn import training_step
 
 from helpers import workloads
@@ -120,6 +122,8 @@ def main():
     table = pd.Series(shortest).unstack().loc[list(work)].drop("conv2d_loops")
     table.columns = ["without cProfile", "with cProfile"]
     table.to_csv(folder / "times.csv", index_label="work")
+    kept["two_blocks"] = cProfile.Profile()
+    kept["two_blocks"].runcall(two_blocks.main)
     for name, profile in kept.items():
         pstats.Stats(profile).dump_stats(folder / f"{name}.prof")
 
