@@ -5,7 +5,7 @@
 The messages are from issues and pull requests on GitHub. They were chosen because they say what
 the process itself has in use, and because the free memory alone is too little for the request.
 Only the message itself is here, with the page where it was published and the date of the post (for
-OCRFlux, of the log in it). In the CSV, sizes are in GiB, and ``named_others`` is the sum of the
+OCRFlux, of the log in it). In the CSV, sizes are in GiB, and ``named others`` is the sum of the
 other processes that the message names.
 """
 
@@ -107,10 +107,10 @@ PATTERNS = {
     "requested": rf"allocate {SIZE}",
     "capacity": rf"total capaci?ty of {SIZE}",
     "free": rf"of which {SIZE} is free",
-    "this_process": rf"this process has {SIZE}",
-    "named_others": rf"Process \d+ has {SIZE}",
-    "allocated": rf"{SIZE} is allocated by PyTorch",
-    "unallocated": rf"{SIZE} is reserved by PyTorch but unallocated",
+    "this process": rf"this process has {SIZE}",
+    "named others": rf"Process \d+ has {SIZE}",
+    "tensors": rf"{SIZE} is allocated by PyTorch",
+    "unused": rf"{SIZE} is reserved by PyTorch but unallocated",
 }
 
 
