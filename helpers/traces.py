@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shlex
 import sqlite3
 import zlib
@@ -25,28 +26,53 @@ def chrome_trace(path: Path | str) -> pd.DataFrame:
     Columns: ``ph``, ``cat``, ``name``, ``pid``, ``tid``, ``args`` as in the file, and ``ts`` and
     ``dur``, start and duration in microseconds; ``ts`` is 0 where the first event with a duration
     starts. The categories of 2021's profiler get today's names. Raises a ValueError if the file is
-    incomplete, or holds no operator, no kernel, and no event under the names of 2021.
+    incomplete or not JSON, or holds no operator, no kernel, and no event under the names of 2021.
     """
-    raw = Path(path).read_bytes()
+    name, raw = Path(path).name, Path(path).read_bytes()
     try:
-        file = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
-    except (OSError, EOFError, zlib.error, ValueError) as error:  # gzip alone has three
-        raise ValueError(
-            f"{Path(path).name} is cut off, or no JSON ({error}): "
-            "let the profiler stop before you export the trace, and copy the whole file"
-        ) from error
+        content = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{name} is cut off or damaged ({error}): copy the whole file") from error
+    file = _parsed(content.decode(errors="replace"), name)
     columns = ["ph", "cat", "name", "ts", "dur", "pid", "tid", "args"]
     rows = (file.get("traceEvents") if isinstance(file, dict) else file) or []
     events = pd.DataFrame(rows).reindex(columns=columns)
     if not {"cpu_op", "kernel", *_CATEGORIES} & set(events.cat):
         raise ValueError(
-            f"{Path(path).name} holds {len(rows)} events, and none is called as torch.profiler has "
+            f"{name} holds {len(rows)} events, and none is called as torch.profiler has "
             f"called operators and kernels since 2021, but {sorted(set(events.cat.dropna()))[:5]}: "
             "a trace of another tool or version, or of a profile that recorded no operator"
         )
     events["cat"] = events.cat.replace(_CATEGORIES)
     events["ts"] -= events.loc[events.ph == "X", "ts"].min()
     return events.sort_values("ts", kind="stable", ignore_index=True)
+
+
+def _parsed(text: str, name: str) -> object:
+    """The content of a trace, also if PyTorch wrote what strict JSON does not allow.
+
+    Such files hold control characters in names, the backslashes of Windows, or a lone ``nan``.
+    """
+    try:
+        return json.loads(text, strict=False)
+    except ValueError:
+        escapes = r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?'  # the others stand for themselves
+        text = re.sub(escapes, lambda found: found[0] if found[1] else r"\\", text)
+        text = re.sub(r"(?<=[:,\[ ])-?nan(?=\s*[,}\]])", "NaN", text).strip()
+    try:
+        return json.loads(text, strict=False)
+    except json.JSONDecodeError as error:
+        is_closed = text[:1] + text[-1:] in ("{}", "[]")
+        if is_closed and error.pos < len(text):
+            around = text[max(0, error.pos - 20) : error.pos + 20]
+            raise ValueError(
+                f"{name} is whole, but not JSON at line {error.lineno}, near {around!r}: "
+                "correct this line in a text editor"
+            ) from error
+        raise ValueError(
+            f"{name} is cut off, or no JSON ({error}): "
+            "let the profiler stop before you export the trace, and copy the whole file"
+        ) from error
 
 
 def spans(events: pd.DataFrame) -> list[tuple[float, float, str, int]]:
