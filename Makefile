@@ -60,6 +60,7 @@ compare: $(READY)
 	@$(BIN)/python -m helpers.compare "$(OLD)" "$(NEW)" $(OPTIONS)
 
 site: $(READY) $(MAKERS)
+	@echo "The site is being built, which takes up to a minute."
 	@$(BIN)/sphinx-build -M html . site -c tools/site -q --fail-on-warning --keep-going
 	@echo "written: site/html/index.html"
 

@@ -24,6 +24,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -48,6 +49,8 @@ DEFAULTS = Path(__file__).with_name("jupyterlab")
 BESIDE = ("assets", "docs")
 # A version of a file, as the ledger has it: the digests of all of it, and of its sources.
 Version = list[str]
+# A socket's path has at most 103 bytes on macOS, and multiprocessing adds 32 to the folder's.
+LONGEST_TMPDIR = 70
 MAKEFILE = """\
 # make lab FRESH=04 starts lesson 04 again; your own file is kept under another name.
 lab:
@@ -86,6 +89,11 @@ def main(arguments: list[str]) -> None:
         print(
             f"Lessons use the helpers in {other}: to use those of this folder, type python "
             "tools/install.py, with this Python."
+        )
+    if len(os.fsencode(tempfile.gettempdir())) > LONGEST_TMPDIR:
+        print(
+            f"The path of the folder for temporary files is longer than {LONGEST_TMPDIR} bytes, so "
+            "lesson 10 would wait for ever: set TMPDIR to another one, such as /tmp."
         )
     # Rooted in the course, because lessons show figures that are not in the reader's folder. An
     # instructor sees JupyterLab's Simple Interface, with settings apart from the instructor's own.

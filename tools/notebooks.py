@@ -45,6 +45,13 @@ def all_of_them() -> list[Path]:
     )
 
 
+def named(word: str) -> Path:
+    """The notebook that ``word`` names: a path, or a lesson's number or name, such as 01."""
+    lessons = NOTEBOOKS.glob("*.ipynb")
+    found = [path for path in lessons if f"{path.stem}_".startswith(f"{word}_")]
+    return found[0] if found else Path(word).resolve()
+
+
 def read(path: Path) -> NotebookNode:
     return nbformat.read(path, as_version=4)
 

@@ -1,6 +1,6 @@
 """``make refresh``: execute notebooks in place, and keep those that did not really change.
 
-    python -m tools.refresh [NOTEBOOK ...]
+    python -m tools.refresh [NOTEBOOK ...]     such as 01, or a path
 
 A notebook keeps its outputs, pictures and measured digits included, when what the tests compare is
 equal and neither a cell nor the helpers, scripts and recordings changed since it was last
@@ -25,23 +25,24 @@ READ_BY_CELLS = ("helpers", "notebooks/scripts", "assets/recordings")
 
 
 def main(arguments: list[str]) -> int:
-    paths = [Path(argument).resolve() for argument in arguments] or notebooks.all_of_them()
+    paths = [notebooks.named(argument) for argument in arguments] or notebooks.all_of_them()
     os.environ.update(notebooks.KERNEL_ENVIRONMENT)
     failed = 0
     for path in paths:
+        print(f"{path.name}: ", end="", flush=True)  # it will take a while
         try:
             changed = refresh(path)
         except (FileNotFoundError, IsADirectoryError, NotJSONError):
-            print(f"{path}: there is no such notebook; give the path of an .ipynb file")
+            print(f"there is no notebook {path}: give a number such as 01, or an .ipynb file")
             failed += 1
         except SavedMeanwhile:
-            print(f"{path.name}: left as it was, because it was saved meanwhile: refresh it again")
+            print("left as it was, because it was saved meanwhile: refresh it again")
             failed += 1
         except CellExecutionError as error:
-            print(f"{path.name}: left as it was, because a cell failed:\n{error}")
+            print(f"left as it was, because a cell failed:\n{error}")
             failed += 1
         else:
-            print(f"{path.name}: {changed} cells changed" if changed else f"{path.name}: unchanged")
+            print(f"{changed} cells changed" if changed else "unchanged")
     return 1 if failed else 0
 
 

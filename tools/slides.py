@@ -1,6 +1,6 @@
 """``make slides``: a deck for each lesson, in slides/, made from the notebook as it is stored.
 
-    python -m tools.slides [notebooks/01_timing.ipynb ...]
+    python -m tools.slides [01 ...]
 
 A slide holds a question, a cell with its output and its check, a trap, or what cannot be spoken: a
 table, a picture, a formula, a listing. All other text is in the speaker's notes (key S). A question
@@ -58,9 +58,9 @@ class Slide:
 
 def main(arguments: list[str]) -> int:
     course = sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
-    lessons = [Path(name).resolve() for name in arguments] or course
+    lessons = [notebooks.named(word) for word in arguments] or course
     if unknown := [path for path in lessons if path not in course]:
-        hint = "give a path such as notebooks/01_timing.ipynb."
+        hint = "give a path such as notebooks/01_timing.ipynb, or only its number."
         print(f"{unknown[0]} is no lesson: {hint}", file=sys.stderr)
         return 1
     if not find_spec("sphinx_revealjs"):
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
         print(f"The decks need reveal.js: {install}", file=sys.stderr)
         return 1
     for page in build(lessons, SLIDES):
-        print(f"written: {page}")
+        print(f"written: {page}", flush=True)  # a deck takes a second
     return 0
 
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -295,6 +296,15 @@ def test_a_copy_of_the_course_says_whose_helpers_it_uses(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "other"))
     lab.main([])
     assert f"Lessons use the helpers in {tmp_path / 'other'}: " in capsys.readouterr().out
+
+
+def test_a_long_path_for_temporary_files_is_named(
+    jupyterlab: list, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    (tmp_path / ("long" * 20)).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 20)))
+    lab.main([])
+    assert "lesson 10 would wait for ever: set TMPDIR" in capsys.readouterr().out
 
 
 def test_a_link_to_nowhere_ends_in_a_sentence(jupyterlab: list, tmp_path: Path) -> None:

@@ -127,6 +127,14 @@ def test_what_is_no_notebook_ends_in_a_sentence(
 ) -> None:
     (lesson.parent / "helpers" / "plot.py").write_text("not = JSON\n")
     assert refresh.main([str(lesson.parent / name)]) == 1
-    assert capsys.readouterr().out.endswith(
-        f"{name}: there is no such notebook; give the path of an .ipynb file\n"
-    )
+    sentence = f"there is no notebook {lesson.parent / name}: give a number such as 01, or"
+    assert sentence in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("word", ["01", "01_timing", "notebooks/01_timing.ipynb"])
+def test_a_notebook_is_named_by_its_number_or_its_path(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(notebooks.ROOT)
+    assert notebooks.named(word) == notebooks.NOTEBOOKS / "01_timing.ipynb"
+    assert notebooks.named("0") == notebooks.ROOT / "0"
