@@ -13,6 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 MATRIX, VECTOR = torch.ones(64, 32), torch.ones(32)
 HEADS = torch.ones(1, 4, 16, 8)
+# Four groups of eight tokens, each multiplied by its own matrix; meta tensors must be bfloat16.
+TOKENS, EXPERTS = torch.ones(4, 8, 32).bfloat16(), torch.ones(4, 32, 16).bfloat16()
 
 
 def macs(function, *arguments: Tensor) -> int:
@@ -26,7 +28,11 @@ def macs(function, *arguments: Tensor) -> int:
     [
         pytest.param(torch.mv, (MATRIX, VECTOR), id="matrix × vector"),
         pytest.param(torch.dot, (VECTOR, VECTOR), id="vector · vector"),
+        pytest.param(torch.outer, (VECTOR, VECTOR), id="outer product"),
+        pytest.param(torch.addmv, (torch.ones(64), MATRIX, VECTOR), id="matrix × vector + vector"),
+        pytest.param(torch.cdist, (MATRIX, MATRIX), id="distances"),
         pytest.param(nn.Bilinear(32, 32, 8), (MATRIX, MATRIX), id="nn.Bilinear"),
+        pytest.param(F.grouped_mm, (TOKENS, EXPERTS), id="grouped matrix × matrix"),
     ],
 )
 @pytest.mark.parametrize("device", ["cpu", "meta"])
@@ -35,6 +41,13 @@ def test_it_is_not_counted(function, arguments: tuple[Tensor, ...], device: str)
     if isinstance(function, nn.Module):
         function = copy.deepcopy(function).to(device)
     assert macs(function, *(argument.to(device) for argument in arguments)) == 0
+
+
+@torch.no_grad()
+def test_grouped_mm_with_the_ends_of_its_groups_is_not_counted() -> None:
+    """As a mixture of experts calls it."""
+    words, ends = TOKENS.flatten(0, 1), torch.tensor([8, 16, 24, 32], dtype=torch.int32)
+    assert macs(lambda: F.grouped_mm(words, EXPERTS, offs=ends)) == 0
 
 
 @torch.no_grad()
