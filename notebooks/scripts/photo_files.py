@@ -1,4 +1,4 @@
-"""A data set of JPEG files, in a module, because a worker has to import it."""
+"""Data sets for lesson 10, in a module, because a worker has to import them."""
 
 import time
 from pathlib import Path
@@ -47,3 +47,16 @@ class PhotoFiles(Dataset):
             "began": began,
             "ended": time.time(),
         }
+
+
+class ArrayAndTensor(Dataset):
+    """One item: what a worker sees as the first values of an array and a tensor."""
+
+    def __init__(self, array: np.ndarray, tensor: Tensor) -> None:
+        self.array, self.tensor = array, tensor
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> dict[str, float]:
+        return {"array": self.array[0].item(), "tensor": self.tensor[0].item()}

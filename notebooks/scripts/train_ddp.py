@@ -2,8 +2,9 @@
 
 torchrun --standalone --nproc-per-node=2 scripts/train_ddp.py --out folder
 
-Each rank writes a trace of every case into the folder. With GPUs, each rank takes
-one. On many nodes: submit assets/jobs/slurm/train_ddp.sbatch.
+Each rank writes a trace of every case into the folder. If there is a GPU for each
+rank, each of them takes one. On many nodes: submit
+assets/jobs/slurm/train_ddp.sbatch.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
-from torch.profiler import profile, record_function
+from torch.profiler import ProfilerActivity, profile, record_function
 
 from helpers import workloads
 
@@ -28,6 +29,10 @@ CASES = {
     "rank 1 late": (2, 25, 0.1),
 }
 STEPS = 5
+ACTIVITIES = {
+    "cpu": [ProfilerActivity.CPU],
+    "cuda": [ProfilerActivity.CPU, ProfilerActivity.CUDA],
+}
 
 
 def run(
@@ -51,10 +56,12 @@ def run(
             F.cross_entropy(ranks(images), labels).backward()
             optimiser.step()
             optimiser.zero_grad()
+            if device.type == "cuda":  # so that the step contains its kernels
+                torch.cuda.synchronize()
 
     for _ in range(3):  # a warm-up; the second step sorts the buckets anew
         step()
-    with profile(record_shapes=True) as prof:
+    with profile(activities=ACTIVITIES[device.type], record_shapes=True) as prof:
         for _ in range(STEPS):
             step()
     prof.export_chrome_trace(str(trace))
@@ -66,8 +73,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for traces")
     folder = parser.parse_args().out
     folder.mkdir(parents=True, exist_ok=True)
-    gpu = torch.cuda.is_available()
     local = int(os.environ["LOCAL_RANK"])  # this process's number on its node
+    # NCCL refuses two ranks on one GPU, so with too few GPUs all ranks use the CPU.
+    gpu = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+    if int(os.environ["WORLD_SIZE"]) < 2:
+        raise SystemExit("start at least two ranks: one has nobody to wait for")
     device = torch.device("cuda", local) if gpu else torch.device("cpu")
     if gpu:
         torch.cuda.set_device(device)
