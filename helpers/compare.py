@@ -4,6 +4,9 @@ For work in a module: ``python -m helpers.compare module:old module:new``.
 """
 
 import argparse
+import dataclasses
+import importlib.machinery
+import inspect
 import json
 import math
 import pkgutil
@@ -13,180 +16,324 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from helpers import _input, terminal, units
 
-BLOCKS = 5  # processes, or parts of the time in one process
-QUANTILE = 2.776  # of Student's t with BLOCKS - 1 degrees of freedom, for intervals of 95 %
-FLOOR = 0.01  # equal functions may differ by this, as they are stored at different addresses
-SAMPLE_NS = 100_000  # shorter work is repeated in a sample, as reading the clock takes 50 ns
-ROUNDS = 20  # whose minima give one ratio
+try:
+    import resource
+except ImportError:  # on Windows, whose CPU clocks tick only every 16 ms
+    resource = None
+
+# After so many blocks, look whether enough is known. With each number, the quantile of Student's t
+# distribution that gives intervals of 95 %.
+QUANTILES = {5: 2.776, 10: 2.262, 20: 2.093}
+FLOOR = 0.01  # equal functions may differ by this, because they are stored at different addresses
+REACH = 1.6  # a difference by so many half-widths above the floor is found in nine of ten cases
+SAMPLE_NS = 100_000  # shorter work is repeated in a sample, because reading the clocks takes 1 µs
+RESULT = "helpers.compare: "  # what the line of a process begins with that holds its result
 
 Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Block:
+    """What the rounds of one block gave. Each list has two values: by CPU time, by wall time."""
+
+    change: list[float]  # the median of log(time of new / time of old)
+    null: list[float]  # the same for each version against itself
+    old: list[float]  # the median time of a call, in seconds
+    new: list[float]
+    elsewhere: float  # the fraction of samples in which CPU time does not show the work
+    spent: float  # seconds
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """What ``compare`` measured. Each ratio is a time of new divided by a time of old."""
 
+    clock: str  # which the verdict rests on: "CPU time" or "wall time"
     ratio: float
     interval: tuple[float, float]  # 95 % confidence interval of the ratio
     null: tuple[float, float]  # the same for each version against itself
-    smallest: float  # a slowdown by this fraction is found about half of the time
+    wall_ratio: float  # the ratio of wall times, whatever the verdict rests on
+    old: float  # the time of a call, in seconds, by the same clock as the ratio
+    new: float
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ratios of a speedup and of a slowdown that would be found in nine of ten cases."""
+        half_width = math.log(self.interval[1] / self.interval[0]) / 2
+        reach = math.log1p(FLOOR) + REACH * half_width
+        return math.exp(-reach), math.exp(reach)
 
     @property
     def verdict(self) -> str:
         """In words, such as ``takes ~8.12 % less time``: new, compared with old."""
-        if abs(math.log(self.ratio)) <= math.log1p(self.smallest):
-            return f"no difference larger than {units.percent(self.smallest)} found"
-        more = "more" if self.ratio > 1 else "less"
-        return f"takes {units.percent(abs(self.ratio - 1))} {more} time"
+        if differs(self.null):
+            low, high = map(units.ratio, self.null)
+            return f"not known: each version against itself takes {low} to {high} the time"
+        if differs(self.interval):
+            return in_words(self.ratio)
+        return f"no difference found, where one of {units.percent(self.limits[1] - 1)} would be"
 
     def __repr__(self) -> str:
-        low, high, null_low, null_high = map(units.ratio, self.interval + self.null)
-        measured = f"{units.ratio(self.ratio)} the time of old"
-        interval = f"95 % confidence interval {low} to {high}"
-        itself = f"each against itself {null_low} to {null_high}"
-        return f"{self.verdict} ({measured}, {interval}; {itself})"
+        low, high = map(units.ratio, self.interval)
+        speedup, slowdown = self.limits
+        return (
+            f"{self.verdict}\n"
+            f"    {self.clock}: old {units.seconds(self.old)}, new {units.seconds(self.new)}, "
+            f"ratio {units.ratio(self.ratio)}, 95 % confidence interval {low} to {high}\n"
+            f"    ratio of wall times: {units.ratio(self.wall_ratio)}\n"
+            f"    would be found in nine of ten cases: {units.percent(1 - speedup)} less time, "
+            f"{units.percent(slowdown - 1)} more time"
+        )
+
+
+def differs(interval: tuple[float, float]) -> bool:
+    """Whether an interval of a ratio lies above or below 1, by more than the floor."""
+    return interval[0] > 1 + FLOOR or interval[1] < 1 / (1 + FLOOR)
+
+
+def in_words(ratio: float) -> str:
+    """A ratio of times as people say it, such as ``takes ~4.20 % more time``."""
+    if ratio >= 2:
+        return f"takes {units.number(ratio)} times as long"
+    if ratio > 0.5:
+        return f"takes {units.percent(abs(ratio - 1))} {'more' if ratio > 1 else 'less'} time"
+    return f"is {units.number(1 / ratio)} times as fast"
 
 
 def compare(
-    old: Work | str, new: Work | str, seconds: float = 1.5, varies: bool = False
+    old: Work | str,
+    new: Work | str,
+    seconds: float = 10,
+    difference: float = 0.05,
+    progress: Callable[[str], object] = lambda line: None,
 ) -> Comparison:
     """Time old and new in turn, and return a ``Comparison``: print it, or read its ``verdict``.
 
-    Two functions without arguments are measured in five blocks in this process; two names such as
-    ``"module:function"`` in five processes, one block in each, because processes differ. In each
-    round of a block both versions are timed twice, in an order drawn anew. Twenty to 39 rounds, or
-    fewer of calls that take more than a few milliseconds, give a ratio of minima, which hold little
-    of the noise of other programs; the median of these is the block's ratio. ``varies=True`` takes
-    the ratio of medians instead, for work that itself varies. (If only some samples change, minima
-    and medians mislead: let old and new do the work of many calls.) The mean of five blocks has an
-    interval by Student's t, on logarithms. New is slower or faster if that interval is farther from
-    1 than that of the A/A tests, the mean of both versions against themselves, and farther than 1
-    %.
+    Two functions without arguments are measured in this process. Two names such as
+    ``"module:function"`` are measured in new processes, one block in each, because a process can
+    favour one version as long as it lives.
 
-    How it erred (``tools/compare_rates.py``, on two cores, quiet and beside a busy loop; each block
-    in this process still had a warm-up of its own): of 78 comparisons of copies of one loop none
-    was called different; 3 % was found in 60 of 60, 10 % in 49 of 49. Beside 8 to 26 other
-    programs: 0 of 107 copies, 55 of 55 and 19 of 19; of convolutions of one millisecond 3 % was
-    found in 4 of 5. Of 126 copies of three other Python functions in one process, 4 were called
-    different, by 2 to 3 %, and the same pairs again when repeated there.
+    In each round of a block, both versions are timed twice, in an order drawn anew. The round's
+    ratio is the shorter time of new divided by the shorter time of old, and the block's ratio is
+    the median of its rounds. The mean of the blocks' ratios has a 95 % confidence interval by
+    Student's t, on logarithms. New is slower or faster if this interval lies above or below 1 by
+    more than 1 %. Each version against itself (an A/A test) is a gate: if the same procedure finds
+    a difference there, the computer is too noisy for a verdict.
 
-    Give both the same data: arrays at two addresses can differ by some percent in speed. Check
-    first that their results are equal, and synchronise a GPU inside both. First calls are not
-    counted; garbage collection stays on, but minima and medians leave out most of its time;
-    processes use as many torch threads as this one.
-    ``seconds`` are for measuring, in all, but each block has at least two rounds, however long they
-    take; to start a process with torch takes about one more. The calling loop is measured, too, so
-    ratios of very short work are too close to 1. Raises ValueError if processes fail,
-    TimeoutExpired if a process takes 110 s more than its share, and what old and new raise here.
+    There are 5, 10 or 20 blocks, each of ``seconds`` / 20 or one round: measuring ends as soon as
+    a slowdown or speedup by the fraction ``difference`` would be found in nine of ten cases, or
+    when ``seconds`` have been spent. Calls that take longer take more, and a process with torch
+    takes one or two seconds to start. ``progress`` is called with a line after each block.
+
+    The verdict rests on the CPU time of this thread, which other programs disturb least. If old or
+    new waits, or if other threads, processes or a GPU may work for them, it rests on wall time.
+
+    Check first that the results of both are equal, give both the same data, because arrays at two
+    addresses can differ in speed, and synchronise a GPU inside both. First calls are not counted.
+    The median ignores what happens only in some calls: if the work varies, let old and new do the
+    work of many calls. ``tools/compare_rates.py`` counts how often a verdict is wrong and how often
+    a difference is found.
+
+    Raises TypeError if old or new is not such a function (the call of an ``async`` or generator
+    function would not run its code), ValueError if a process fails, TimeoutExpired if it takes
+    110 s more than its share, and what old and new raise here.
     """
     _input.positive("seconds", seconds)
+    _input.positive("difference", difference)
     named = all(isinstance(work, str) and ":" in work for work in (old, new))
     if not named and not (callable(old) and callable(new)):
         expected = "two functions without arguments, or two names such as 'module:function'"
         raise TypeError(f"old and new must be {expected}, but got {old!r} and {new!r}")
+    share = seconds / max(QUANTILES)
     if named:
         work, measure = (old, new), measure_in_process
     else:
         work, measure = (old, new, calls_per_sample(old, new)), measure_block
-    return conclude([measure(*work, seconds / BLOCKS, varies) for _ in range(BLOCKS)])
+    blocks = []
+    for count in QUANTILES:
+        while len(blocks) < count:
+            blocks.append(measure(*work, share))
+            progress(f"measured {len(blocks)} of {max(QUANTILES)} blocks at most")
+        result = conclude(blocks)
+        spent = sum(block.spent for block in blocks)
+        if result.limits[1] <= 1 + difference or 2 * spent > 1.2 * seconds:
+            break  # enough is known, or the next look would be too late
+    return result
 
 
-def conclude(logarithms: list[list[float]]) -> Comparison:
-    """Decide by each block's logarithms of the ratios new / old and again / first."""
-    means = np.mean(logarithms, axis=0)
-    margins = QUANTILE * np.std(logarithms, axis=0, ddof=1) / math.sqrt(BLOCKS)
-    noise = max(abs(means[1]) + margins[1], math.log1p(FLOOR))
-    interval, null = np.exp([means - margins, means + margins]).T.tolist()
-    smallest = math.expm1(noise + margins[0])
-    return Comparison(math.exp(means[0]), tuple(interval), tuple(null), smallest)
+def conclude(blocks: list[Block]) -> Comparison:
+    """The result of 5, 10 or 20 blocks."""
+    clock = 0 if np.median([block.elsewhere for block in blocks]) <= 0.1 else 1
+    ratio, interval = mean_and_interval([block.change[clock] for block in blocks])
+    wall_ratio, _ = mean_and_interval([block.change[1] for block in blocks])
+    return Comparison(
+        clock=("CPU time", "wall time")[clock],
+        ratio=ratio,
+        interval=interval,
+        null=mean_and_interval([block.null[clock] for block in blocks])[1],
+        wall_ratio=wall_ratio,
+        old=float(np.median([block.old[clock] for block in blocks])),
+        new=float(np.median([block.new[clock] for block in blocks])),
+    )
+
+
+def mean_and_interval(logarithms: list[float]) -> tuple[float, tuple[float, float]]:
+    """The geometric mean of 5, 10 or 20 ratios, and its 95 % confidence interval."""
+    count = len(logarithms)
+    mean = np.mean(logarithms)
+    margin = QUANTILES[count] * np.std(logarithms, ddof=1) / math.sqrt(count)
+    ratio, low, high = np.exp([mean, mean - margin, mean + margin]).tolist()
+    return ratio, (low, high)
 
 
 def calls_per_sample(old: Work, new: Work) -> int:
     """How many calls of each version a sample needs, found after a warm-up."""
-    old()  # first calls take longer
-    new()
+    for name, work in (("old", old), ("new", new)):  # these calls are the warm-up
+        result = work()
+        if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+            kind = type(result).__name__.replace("_", " ")
+            if inspect.iscoroutine(result):
+                result.close()  # or Python warns that it was never awaited
+            raise TypeError(
+                f"{name} must be a function whose call does the work, but its call only returned a "
+                f"{kind}: give a function that runs it to its end"
+            )
     repeats = 1
-    while nanoseconds(old, repeats) + nanoseconds(new, repeats) < 2 * SAMPLE_NS:
+    while sample(old, repeats)[1] + sample(new, repeats)[1] < 2 * SAMPLE_NS:
         repeats *= 2
     return repeats
 
 
-def measure_block(old: Work, new: Work, repeats: int, seconds: float, varies: bool) -> list[float]:
-    """Time two or more rounds for so many seconds: the logarithms of new / old, again / first."""
+def measure_block(old: Work, new: Work, repeats: int, seconds: float) -> Block:
+    """Time one round or more, for so many seconds."""
     versions = [old, old, new, new]
     rounds, order = [], random.Random()  # which leaves the caller's random numbers alone
     start = time.perf_counter()
-    while len(rounds) < 2 or time.perf_counter() - start < seconds:
-        times = [0] * len(versions)
+    while not rounds or time.perf_counter() - start < seconds:
+        samples = [(0, 0, 0)] * len(versions)
         for version in order.sample(range(len(versions)), len(versions)):
-            times[version] = nanoseconds(versions[version], repeats)
-        rounds.append(times)
-    return log_ratios(np.array(rounds), varies)
+            samples[version] = sample(versions[version], repeats)
+        rounds.append(samples)
+    return summary(np.array(rounds), repeats)
 
 
-def nanoseconds(work: Work, repeats: int) -> int:
-    """The time of so many calls, at least 1."""
+def sample(work: Work, repeats: int) -> tuple[int, int, int]:
+    """Of so many calls: nanoseconds of CPU time and of wall time, and whether to use wall time."""
+    waits, process, thread = waits_of_thread(), time.process_time_ns(), time.thread_time_ns()
     start = time.perf_counter_ns()
     for _ in range(repeats):
         work()
-    return max(1, time.perf_counter_ns() - start)
+    wall = time.perf_counter_ns() - start
+    thread = time.thread_time_ns() - thread
+    process = time.process_time_ns() - process
+    waited = waits_of_thread() > waits and wall > 1.02 * thread
+    elsewhere = resource is None or waited or process > 1.1 * thread or a_gpu_is_in_use()
+    return max(1, thread), max(1, wall), int(elsewhere)
 
 
-def log_ratios(rounds: np.ndarray, varies: bool) -> list[float]:
-    """From the times of a block, a row for each round: old, old again, new, new again."""
-    if varies:
-        typical = np.median(rounds, axis=0, keepdims=True)
-    else:
-        parts = np.array_split(rounds, max(len(rounds) // ROUNDS, 1))
-        typical = np.array([part.min(axis=0) for part in parts])
-    old, old_again, new, new_again = np.log(typical).T
-    change = (new + new_again - old - old_again) / 2
-    null = (new_again - new + old_again - old) / 2
-    return [float(np.median(change)), float(np.median(null))]
+def waits_of_thread() -> int:
+    """How often this thread (on macOS, this process) gave up its core because it had to wait."""
+    if resource is None:
+        return 0
+    return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_nvcsw
 
 
-def measure_in_process(old: str, new: str, seconds: float, varies: bool) -> list[float]:
+def a_gpu_is_in_use() -> bool:
+    """Whether this process has used a GPU through torch."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    used = torch.cuda.is_initialized() or torch.xpu.is_initialized()
+    return used or (torch.backends.mps.is_available() and torch.mps.driver_allocated_memory() > 0)
+
+
+def summary(rounds: np.ndarray, repeats: int) -> Block:
+    """From samples of shape (rounds, [old, old again, new, new again], [CPU, wall, elsewhere])."""
+    times = rounds[:, :, :2].astype(float)
+    first, again = times[:, [0, 2]], times[:, [1, 3]]
+    old, new = times[:, :2].min(axis=1), times[:, 2:].min(axis=1)
+    change = np.log(new / old)
+    null = np.log(again / first).mean(axis=1)
+    per_call = [np.median(version, axis=0) / repeats / 1e9 for version in (old, new)]
+    return Block(
+        change=np.median(change, axis=0).tolist(),
+        null=np.median(null, axis=0).tolist(),
+        old=per_call[0].tolist(),
+        new=per_call[1].tolist(),
+        elsewhere=float(rounds[:, :, 2].mean()),
+        spent=float(times[:, :, 1].sum() / 1e9),
+    )
+
+
+def measure_in_process(old: str, new: str, seconds: float) -> Block:
     """``measure_block`` in a new process, which is started in the current folder."""
     command = ["python", "-m", "helpers.compare", old, new, f"--block={seconds}"]
     torch = sys.modules.get("torch")
     threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())} if torch else {}
+    failed = f"{old!r} and {new!r} could not be compared"
     try:
-        child = terminal.run(command + ["--varies"] * varies, timeout=seconds + 110, **threads)
+        child = terminal.run(command, timeout=seconds + 110, **threads)
     except subprocess.CalledProcessError as error:
         reason = (error.stderr.splitlines() or [f"the process ended with {error.returncode}"])[-1]
-        raise ValueError(f"{old!r} and {new!r} could not be compared: {reason}") from error
-    return json.loads(child.stdout.splitlines()[-1])
+        raise ValueError(f"{failed}: {reason}") from error
+    results = [line for line in child.stdout.splitlines() if line.startswith(RESULT)]
+    if not results:
+        raise ValueError(f"{failed}: the process ended before it had measured, with status 0")
+    return Block(**json.loads(results[-1].removeprefix(RESULT)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="compare", description="Which version is faster?")
     parser.add_argument("old", help="a function without arguments, as module:function")
     parser.add_argument("new", help="the same")
-    parser.add_argument("--seconds", type=float, default=1.5, help="time for measuring, in all")
-    parser.add_argument("--varies", action="store_true", help="the work varies from call to call")
+    parser.add_argument("--seconds", type=float, default=10, help="time for measuring, at most")
+    words = "measure until a slowdown or speedup by this fraction would be found (0.05 is 5 %%)"
+    parser.add_argument("--difference", type=float, default=0.05, help=words)
     parser.add_argument("--block", type=float, help="measure one block of so many seconds")
     options = parser.parse_args()
     if options.block:
         try:
             works = [pkgutil.resolve_name(name) for name in (options.old, options.new)]
-            repeats = calls_per_sample(*works)
-            logarithms = measure_block(*works, repeats, options.block, options.varies)
+            block = measure_block(*works, calls_per_sample(*works), options.block)
         except (Exception, SystemExit) as error:
             message = " ".join(str(error).split())  # in one line
-            sys.exit(f"{type(error).__name__}: {message or 'no message'}")
-        print(f"\n{json.dumps(logarithms)}")  # on a line that the work has not begun
+            other = another_helpers() if isinstance(error, ImportError | AttributeError) else ""
+            sys.exit(f"{type(error).__name__}: {message or 'no message'}{other}")
+        # On a line that the work has not begun.
+        print(f"\n{RESULT}{json.dumps(dataclasses.asdict(block))}", flush=True)
         return
+    if Path(units.__file__).parent != Path(__file__).parent:
+        sys.exit(f"This program needs the course's package helpers.{another_helpers()}")
     try:
-        print(compare(options.old, options.new, options.seconds, options.varies))
+        print(compare(options.old, options.new, options.seconds, options.difference, show))
     except (TypeError, ValueError, subprocess.TimeoutExpired) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("Interrupted: no verdict.")
+
+
+def another_helpers() -> str:
+    """A sentence on a package of the reader's that is named helpers, too, if there is one."""
+    for folder in sys.path:
+        spec = importlib.machinery.PathFinder.find_spec("helpers", [folder or "."])
+        if spec and spec.origin and Path(spec.origin).resolve().parent != Path(__file__).parent:
+            return (
+                f" (There is another package named helpers, {spec.origin}, and a process can "
+                "import only one of the two: give yours another name.)"
+            )
+    return ""
+
+
+def show(line: str) -> None:
+    """A line of progress; in a terminal, the next one is written over it."""
+    terminal_end = "\r" if sys.stderr.isatty() else "\n"
+    print(line, end=terminal_end, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -59,9 +59,9 @@ def number(value: float) -> str:
     return f"~{'-' if value < 0 else ''}{_three_digits(magnitude)}"
 
 
-def name(text: str) -> str:
-    """A name that depends on the machine, between two marks that only the tests see."""
-    return f"{NAME_MARK}{text}{NAME_MARK}"
+def name(text: object) -> str:
+    """A name that depends on the machine, each line between two marks that only the tests see."""
+    return "\n".join(f"{NAME_MARK}{line}{NAME_MARK}" for line in str(text).splitlines() or [""])
 
 
 def _with_prefix(value: float, unit: str) -> str:

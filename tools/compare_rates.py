@@ -1,12 +1,12 @@
-"""Count how often ``helpers.compare`` errs, by comparisons whose answer is known.
+"""Count how often ``helpers.compare`` errs and how much it finds, where the answer is known.
 
-    python -m tools.compare_rates --minutes 25 [--results build/compare_rates.csv]
+    python -m tools.compare_rates --minutes 25 [--changes 0 5 -5] [--busy 1]
 
-The work is a loop of 1,000 additions, and the new version makes as many, or exactly 3 % or 10 %
-more or fewer. With torch it is the 103 convolutions of ``notebooks/scripts/time_pairs.py`` against
-as many, or against 100. They are compared in processes, the additions also in blocks of this one;
-on the computer as it is, and beside a program that never stops counting. Each result is appended to
-the file, and the table counts all that are in it: a later call continues an earlier one.
+Each workload does 100 equal pieces of work (or a multiple), and its new version exactly as many, or
+3, 5 or 10 % more or fewer. Both are compared as functions in this process and by name in processes,
+on the computer as it is, or beside so many programs that never stop counting (``--busy``). Each
+result is appended to the file of ``--results``, and the table counts all that are in it: a later
+call continues an earlier one.
 """
 
 import argparse
@@ -15,20 +15,19 @@ import itertools
 import os
 import random
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 
-from helpers import terminal
-from helpers.compare import compare
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, in every process
 
-COUNTS = {"none": 1000, "+3 %": 1030, "-3 %": 970, "+10 %": 1100, "-10 %": 900}
-NAMES = dict(zip(COUNTS, ["copy", "slower_3", "faster_3", "slower_10", "faster_10"], strict=True))
-CONVOLUTIONS = {"none": ("old", "copy"), "+3 %": ("less", "old"), "-3 %": ("old", "less")}
-LOADS = ["as it is", "busy loop"]
-BUSY = "import time\nwhile time.process_time() < 100: pass"  # it ends even if it is forgotten
+from helpers import terminal, units
+from helpers.compare import compare, differs
+
+BUSY = "import time\nwhile time.process_time() < 300: pass"  # it ends even if it is forgotten
 
 
-def additions(count: int) -> Callable[[], float]:
+def additions(count: int) -> Callable[[], object]:
     def run() -> float:
         total = 0.0
         for number in itertools.repeat(1.0, count):
@@ -38,31 +37,107 @@ def additions(count: int) -> Callable[[], float]:
     return run
 
 
-old = additions(1000)
-copy, slower_3, faster_3, slower_10, faster_10 = map(additions, COUNTS.values())
+def dictionary(count: int) -> Callable[[], object]:
+    def run() -> int:
+        squares = {}
+        for number in range(count):
+            squares[number] = number * number
+        return sum(squares[number] for number in range(count))
+
+    return run
 
 
-def versions(way: str, change: str) -> tuple:
+def convolutions(count: int, side: int, channels: int) -> Callable[[], object]:
+    import torch
+    import torch.nn.functional as F
+
+    image = torch.rand(1, channels, side, side, generator=torch.Generator().manual_seed(0))
+    kernel = torch.rand(16, channels, 3, 3, generator=torch.Generator().manual_seed(1))
+
+    def run() -> None:
+        for _ in range(count):
+            F.conv2d(image, kernel, padding=1)
+
+    return run
+
+
+def training(count: int) -> Callable[[], object]:
+    """A training step of a linear layer, its gradients added up over so many small batches."""
+    import torch
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(64, 10)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    images, labels = torch.rand(8, 64), torch.randint(10, (8,))
+
+    def run() -> None:
+        optimizer.zero_grad()
+        for _ in range(count):
+            torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+    return run
+
+
+# Name: how a version with so many pieces is made, and how many pieces the old one has.
+WORKLOADS = {
+    "additions_short": (additions, 1_000),
+    "additions": (additions, 40_000),
+    "dictionary": (dictionary, 10_000),
+    "convolutions_1ms": (lambda count: convolutions(count, 16, 3), 200),
+    "convolutions_3ms": (lambda count: convolutions(count, 40, 3), 200),
+    "convolutions_40ms": (lambda count: convolutions(count, 64, 16), 200),
+    "training": (training, 100),
+}
+
+
+def __getattr__(name: str) -> Callable[[], object]:
+    """The version called ``additions__41200``, as a process that measures asks for it."""
+    workload, _, count = name.partition("__")
+    if workload not in WORKLOADS or not count:
+        raise AttributeError(name)
+    return WORKLOADS[workload][0](int(count))
+
+
+def versions(way: str, workload: str, change: int) -> tuple:
     """Old and new, as ``compare`` takes them."""
-    if way == "blocks":  # made anew each time, at another place in memory
-        return additions(COUNTS["none"]), additions(COUNTS[change])
-    if way == "torch":
-        return tuple(f"notebooks.scripts.time_pairs:{name}" for name in CONVOLUTIONS[change])
-    return "tools.compare_rates:old", f"tools.compare_rates:{NAMES[change]}"
+    make, pieces = WORKLOADS[workload]
+    changed = pieces * (100 + change) // 100
+    if way == "processes":
+        return tuple(f"tools.compare_rates:{workload}__{count}" for count in (pieces, changed))
+    old, new = make(pieces), make(changed)
+    # With a code object of its own, as a function that was written twice has.
+    copy = types.FunctionType(new.__code__.replace(), new.__globals__, closure=new.__closure__)
+    return old, copy
 
 
-def experiment(load: str, way: str, change: str) -> dict[str, object]:
+def experiment(busy: int, way: str, workload: str, change: int) -> dict[str, object]:
     """One comparison, as a row of the results."""
-    counting = terminal.started(["python", "-c", BUSY])
-    with counting if load == "busy loop" else contextlib.nullcontext():
+    with contextlib.ExitStack() as programs:
+        for _ in range(busy):
+            programs.enter_context(terminal.started(["python", "-c", BUSY]))
         start = time.perf_counter()
-        comparison = compare(*versions(way, change))
+        result = compare(*versions(way, workload, change))
         seconds = time.perf_counter() - start
-    verdict = comparison.verdict.split()[-2]  # "takes … % less time", "no difference … % found"
-    answer = {"n": "%", "+": "more", "-": "less"}[change[0]]
-    row = {"load": load, "way": way, "change": change, "right": verdict == answer}
-    row["wrong"] = verdict not in (answer, "%")  # also a difference between copies
-    return row | {"ratio": comparison.ratio, "smallest": comparison.smallest, "seconds": seconds}
+    found = 0
+    if differs(result.interval) and not differs(result.null):
+        found = 1 if result.ratio > 1 else -1
+    truth = (change > 0) - (change < 0)
+    return {
+        "busy": busy,
+        "way": way,
+        "workload": workload,
+        "change": change,
+        "right": int(found == truth),
+        "wrong": int(found not in (0, truth)),
+        "call": result.old,
+        "ratio": result.ratio,
+        "low": result.interval[0],
+        "high": result.interval[1],
+        "slowdown": result.limits[1] - 1,
+        "clock": result.clock,
+        "seconds": seconds,
+    }
 
 
 def main() -> None:
@@ -71,23 +146,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Count how often compare errs.")
     parser.add_argument("--minutes", type=float, default=25)
     parser.add_argument("--results", type=Path, default=Path("build/compare_rates.csv"))
+    parser.add_argument("--busy", type=int, default=0, help="so many busy programs run beside it")
+    parser.add_argument("--changes", type=int, nargs="+", default=[0, 3, -3, 5, -5, 10, -10])
+    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=WORKLOADS)
     options = parser.parse_args()
-    os.environ["OMP_NUM_THREADS"] = "1"  # beside the busy loop one core of two is left
-    # Copies come more often, because their false verdicts are to be shown to be rare.
-    cases = [*itertools.product(LOADS, ["blocks", "processes"], [*COUNTS, "none", "none"])] * 2
-    cases += itertools.product(LOADS, ["torch"], CONVOLUTIONS)
-    random.Random(0).shuffle(cases)
     options.results.parent.mkdir(parents=True, exist_ok=True)
-    done = len(pd.read_csv(options.results)) if options.results.exists() else 0
+    cases = list(itertools.product(["functions", "processes"], options.workloads, options.changes))
     end = time.monotonic() + 60 * options.minutes
     while time.monotonic() < end:
-        row = pd.DataFrame([experiment(*cases[done % len(cases)])])
-        row.to_csv(options.results, mode="a", header=not done, index=False)
-        done += 1
-    groups = pd.read_csv(options.results).groupby(["load", "way", "change"])
+        for case in random.sample(cases, len(cases)):
+            if time.monotonic() < end:
+                row = pd.DataFrame([experiment(options.busy, *case)])
+                row.to_csv(
+                    options.results, mode="a", header=not options.results.exists(), index=False
+                )
+    groups = pd.read_csv(options.results).groupby(["busy", "workload", "way", "change"])
     counts = groups[["right", "wrong"]].sum().assign(comparisons=groups.size())
-    typical = groups[["ratio", "smallest", "seconds"]].median().round(3)
-    print(counts.join(typical).assign(longest=groups.seconds.max().round(1)).to_string())
+    typical = groups[["call", "ratio", "slowdown", "seconds"]].median()
+    typical["call"] = typical["call"].map(units.seconds)
+    print(counts.join(typical.round(3)).to_string())
 
 
 if __name__ == "__main__":

@@ -158,22 +158,22 @@ def stacked_bars(
 def intervals(
     rows: Mapping[str, tuple[float, float, float]],
     *,
-    null: tuple[float, float],
+    floor: float,
     title: str,
     xlabel: str,
 ) -> None:
-    """A forest plot: for each row a ratio and its confidence interval, beside an A/A test's.
+    """A forest plot: for each row a ratio and its confidence interval.
 
-    ``rows`` maps a name to (ratio, lower end, upper end), all positive. ``null`` is the interval
-    that the same procedure gave where nothing had changed; it is drawn as a grey band. A row whose
-    interval is outside of the band is blue if it is lower (faster) and red if it is higher
-    (slower); all others are black.
+    ``rows`` maps a name to (ratio, lower end, upper end), all positive. A grey band around 1 shows
+    the differences of at most ``floor``, a fraction, that are not reported. A row whose interval is
+    outside of the band is blue if it is lower (faster) and red if it is higher (slower); all others
+    are black.
     """
     ax = _canvas.canvas(height=1.2 + 0.45 * len(rows))
-    low, high = null
+    low, high = 1 / (1 + floor), 1 + floor
     ax.axvspan(low, high, color=GREY, alpha=0.3, linewidth=0)
     ax.axvline(1, color=GREY, linestyle="--", linewidth=1.2)
-    marks = [f"a grey band, the A/A test, from {low:.3f} to {high:.3f}"]
+    marks = [f"a grey band from {low:.3f} to {high:.3f}"]
     for row, (name, (ratio, start, end)) in enumerate(rows.items()):
         verdict = "faster" if end < low else "slower" if start > high else "no difference found"
         colour = {"faster": BLUE, "slower": RED}.get(verdict, "black")

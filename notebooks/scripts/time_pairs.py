@@ -8,7 +8,8 @@ a small convolution; *less* makes 100, 3 % less. The others change nothing:
 ready: one call that is not measured, then the pair, its order drawn at random.
 random, fixed: other work, then the pair; its order is drawn, or old goes first.
 
-The output is CSV, one line a pair: how, series, old_ns, new_ns.
+The output is CSV, one line for each pair: how, series, the wall times old_ns and
+new_ns, and the CPU times old_cpu_ns and new_cpu_ns.
 """
 
 import argparse
@@ -46,10 +47,13 @@ def less() -> None:
         F.conv2d(image, kernel, padding=1)
 
 
-def nanoseconds(work: Callable[[], object]) -> int:
+def nanoseconds(work: Callable[[], object]) -> tuple[int, int]:
+    """The wall time and the CPU time of one call."""
+    cpu_start = time.thread_time_ns()
     start = time.perf_counter_ns()
     work()
-    return time.perf_counter_ns() - start
+    wall = time.perf_counter_ns() - start
+    return wall, time.thread_time_ns() - cpu_start
 
 
 def main() -> None:
@@ -64,7 +68,7 @@ def main() -> None:
     series += [(how, new) for how in ("random", "fixed") for new in (old, copy)]
     for _ in range(20):
         old()  # warm-up
-    print("how,series,old_ns,new_ns")
+    print("how,series,old_ns,new_ns,old_cpu_ns,new_cpu_ns")
     for _ in range(arguments.pairs):
         for how, new in rng.sample(series, len(series)):
             if how == "ready":
@@ -72,11 +76,12 @@ def main() -> None:
             else:
                 workloads.conv2d_numpy(photo, kernel)
             if how != "fixed" and rng.random() < 0.5:
-                of_new, of_old = nanoseconds(new), nanoseconds(old)
+                new_times, old_times = nanoseconds(new), nanoseconds(old)
             else:
-                of_old, of_new = nanoseconds(old), nanoseconds(new)
+                old_times, new_times = nanoseconds(old), nanoseconds(new)
             name = "itself" if new is old else new.__name__
-            print(f"{how},{name},{of_old},{of_new}")
+            (old_wall, old_cpu), (new_wall, new_cpu) = old_times, new_times
+            print(f"{how},{name},{old_wall},{new_wall},{old_cpu},{new_cpu}")
 
 
 if __name__ == "__main__":

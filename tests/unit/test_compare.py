@@ -1,20 +1,26 @@
+import asyncio
 import math
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from helpers import compare as comparing
-from helpers.compare import BLOCKS, compare, conclude, log_ratios
+from helpers.compare import Comparison, compare, conclude, differs, summary
 
-RECORDINGS = Path(__file__).parents[2] / "assets" / "recordings"
+CROWDED = Path(__file__).parents[2] / "assets" / "recordings" / "timing_pairs_crowded.csv.gz"
 VERSIONS = """
+import asyncio
+import atexit
 import os
+import sys
 
 def short():
     sum(range(300))
@@ -23,67 +29,117 @@ def long():
     print("printed by the work", end="")
     sum(range(3000))
 
+def ends():
+    os._exit(0)
+
 def dies():
     os._exit(3)
 
 def fails():
     raise ZeroDivisionError(os.environ["OMP_NUM_THREADS"] + " threads")
+
+async def waits():
+    await asyncio.sleep(1)
+
+def yields():
+    yield 1
+
+def says_goodbye():
+    atexit.register(print, "goodbye")
 """
 
 
-@pytest.mark.parametrize("load", ["", "_crowded"])
-def test_the_recorded_copies_do_not_differ_and_the_recorded_three_percent_are_found(
-    load: str,
-) -> None:
-    table = pd.read_csv(RECORDINGS / f"timing_pairs{load}.csv.gz").query("how == 'ready'")
-    logarithms = {}
+def blocks_of(logarithms: list[float], nulls: list[float] | None = None) -> list:
+    """Blocks whose ratios, by both clocks, have these logarithms."""
+    nulls = nulls or [0.0] * len(logarithms)
+    return [
+        comparing.Block([change] * 2, [null] * 2, [1.0] * 2, [1.0] * 2, 0.0, 1.0)
+        for change, null in zip(logarithms, nulls, strict=True)
+    ]
+
+
+def recorded_blocks() -> dict[str, list]:
+    """For each series of the recording, the blocks of its 24 processes."""
+    table = pd.read_csv(CROWDED)
+    columns = ["old_cpu_ns", "old_ns", "new_cpu_ns", "new_ns"]
+    blocks = {}
     for name, series in table.groupby("series"):
-        pairs = series[["old_ns", "new_ns"]].to_numpy().reshape(24, -1, 2, 2)
-        rounds = pairs.transpose(0, 1, 3, 2).reshape(24, -1, 4)  # two pairs make a round
-        logarithms[name] = np.array([log_ratios(process, varies=False) for process in rounds])
-    logarithms["more"] = -logarithms["less"]
+        pairs = series[columns].to_numpy().reshape(24, -1, 2, 2, 2)  # two pairs make a round
+        rounds = pairs.transpose(0, 1, 3, 2, 4).reshape(24, -1, 4, 2)
+        alone = np.zeros((*rounds.shape[:3], 1))
+        rounds = np.concatenate([rounds, alone], axis=3)
+        blocks[name] = [summary(process, 1) for process in rounds]
+    return blocks
+
+
+def test_recorded_copies_on_a_crowded_computer_do_not_differ_and_three_percent_are_found() -> None:
+    blocks = recorded_blocks()
     rng = np.random.default_rng(0)
-    drawn = [rng.choice(24, BLOCKS, replace=False) for _ in range(100)]
-    verdicts = {
-        name: [conclude(values[processes]).verdict.split()[-2] for processes in drawn]
-        for name, values in logarithms.items()
+    drawn = [rng.choice(24, 10, replace=False) for _ in range(100)]
+    intervals = {
+        name: [conclude([of_series[i] for i in processes]).interval for processes in drawn]
+        for name, of_series in blocks.items()
     }
     for name in ("copy", "itself", "renamed"):
-        assert verdicts[name] == ["%"] * 100  # "no difference larger than … % found"
-    for name in ("less", "more"):  # "takes … % less time"
-        assert verdicts[name].count(name) >= (50 if load else 90)
-        assert set(verdicts[name]) <= {name, "%"}
+        assert not any(map(differs, intervals[name]))
+    faster = [high < 1 for low, high in intervals["less"] if differs((low, high))]
+    assert all(faster)
+    assert len(faster) >= 50
 
 
 def test_an_interval_and_a_verdict_by_hand() -> None:
-    ratios, nulls = [0.11, 0.09, 0.10, 0.12, 0.08], [0.0] * BLOCKS
-    slower = conclude(list(zip(ratios, nulls, strict=True)))
-    margin = 2.776 * math.sqrt(0.00025) / math.sqrt(5)  # the variance of the ratios by hand
+    logarithms = [0.11, 0.09, 0.10, 0.12, 0.08]
+    slower = conclude(blocks_of(logarithms))
+    margin = 2.776 * math.sqrt(0.00025) / math.sqrt(5)  # the variance of the logarithms by hand
     assert slower.ratio == pytest.approx(math.exp(0.1))
     assert slower.interval == pytest.approx((math.exp(0.1 - margin), math.exp(0.1 + margin)))
     assert slower.null == (1, 1)
-    assert slower.smallest == pytest.approx(1.01 * math.exp(margin) - 1)
+    slowdown = 1.01 * math.exp(1.6 * margin)
+    assert slower.limits == pytest.approx((1 / slowdown, slowdown))
     assert slower.verdict == "takes ~10.5 % more time"
-    faster = conclude([[-ratio, 0] for ratio in ratios])
-    assert str(faster) == (
-        "takes ~9.52 % less time (~0.905× the time of old, 95 % confidence interval ~0.887× to "
-        "~0.923×; each against itself ~1.00× to ~1.00×)"
+    more = conclude(blocks_of([0.1] * 10)).interval
+    assert more == pytest.approx((math.exp(0.1), math.exp(0.1)))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (2.41, "takes ~2.41 times as long"),
+        (1.042, "takes ~4.20 % more time"),
+        (0.915, "takes ~8.50 % less time"),
+        (1 / 91, "is ~91.0 times as fast"),
+        (1.009, "no difference found, where one of ~1.00 % would be"),
+    ],
+)
+def test_a_ratio_is_put_in_the_words_that_people_use(ratio: float, words: str) -> None:
+    assert conclude(blocks_of([math.log(ratio)] * 5)).verdict == words
+
+
+def test_a_difference_between_a_version_and_itself_closes_the_gate() -> None:
+    noisy = conclude(blocks_of([0.1] * 5, [0.05] * 5))
+    assert noisy.verdict == "not known: each version against itself takes ~1.05× to ~1.05× the time"
+
+
+def test_a_result_prints_both_times_both_limits_and_the_clock() -> None:
+    result = Comparison("CPU time", 1.1, (1.09, 1.11), (0.999, 1.001), 1.2, 0.001, 0.0011)
+    assert str(result) == (
+        "takes ~10.0 % more time\n"
+        "    CPU time: old ~1.00 ms, new ~1.10 ms, ratio ~1.10×, 95 % confidence interval ~1.09× "
+        "to ~1.11×\n"
+        "    ratio of wall times: ~1.20×\n"
+        "    would be found in nine of ten cases: ~2.42 % less time, ~2.48 % more time"
     )
-    biased = conclude([[ratio, 0.1] for ratio in ratios])  # old against itself shows as much
-    assert biased.verdict == "no difference larger than ~12.7 % found"
-    assert conclude([[0.009, 0]] * BLOCKS).verdict == "no difference larger than ~1.00 % found"
 
 
-def test_minima_ignore_the_noise_of_others_and_medians_measure_work_that_varies() -> None:
-    old = np.tile([100, 130, 160], 100)
-    rounds = np.column_stack([old, old, 2 * old, 2 * old])
-    rounds[::7, 1:] += 500  # a neighbour
-    rounds[:2] = 1  # and one lucky moment
-    assert log_ratios(rounds, varies=False) == pytest.approx([math.log(2), 0])
-    new = np.where(old == 100, 100, 2 * old)
-    varied = np.column_stack([old, old, new, new])
-    assert log_ratios(varied, varies=False) == [0, 0]
-    assert log_ratios(varied, varies=True) == pytest.approx([math.log(2), 0])
+def test_the_median_of_the_rounds_ignores_the_noise_of_others() -> None:
+    times = np.array([[100, 101, 200, 202]] * 99)
+    times[::7, 1:] += 500  # a neighbour
+    rounds = np.stack([times, 10 * times, np.zeros_like(times)], axis=2)
+    block = summary(rounds, repeats=100)
+    assert block.change == pytest.approx([math.log(2), math.log(2)])
+    assert block.null == pytest.approx([math.log(1.01), math.log(1.01)])
+    assert block.old == pytest.approx([100e-11, 100e-10])  # seconds of a call
+    assert block.elsewhere == 0
 
 
 def test_every_order_is_drawn_and_first_calls_are_not_timed(
@@ -91,11 +147,11 @@ def test_every_order_is_drawn_and_first_calls_are_not_timed(
 ) -> None:
     calls, rounds = [], []
     monkeypatch.setattr(comparing, "SAMPLE_NS", 0)
-    monkeypatch.setattr(comparing, "log_ratios", lambda times, varies: rounds.append(times))
+    monkeypatch.setattr(comparing, "summary", lambda times, repeats: rounds.append(times))
     old, new = (lambda: calls.append("o")), (lambda: calls.append("n"))
     repeats = comparing.calls_per_sample(old, new)
     assert "".join(calls) == "onon"  # the first calls, and how often to repeat
-    comparing.measure_block(old, new, repeats, 0.1, False)
+    comparing.measure_block(old, new, repeats, 0.1)
     measured = "".join(calls[4:])
     orders = [measured[start : start + 4] for start in range(0, len(measured), 4)]
     assert len(orders) == len(rounds[0])
@@ -103,24 +159,108 @@ def test_every_order_is_drawn_and_first_calls_are_not_timed(
         assert orders.count(order) > len(orders) / 12
 
 
+def count(pieces: int) -> None:
+    for _ in range(pieces):
+        pass
+
+
+def test_work_of_this_thread_is_judged_by_its_cpu_time() -> None:
+    result = compare(partial(count, 30_000), partial(count, 60_000), seconds=1)
+    assert result.ratio > 1.5
+    assert result.clock == "CPU time" or not comparing.resource
+
+
+@pytest.mark.parametrize("of", ["a sleep", "a program", "threads"])
+def test_work_that_waits_or_is_done_elsewhere_is_judged_by_wall_time(of: str) -> None:
+    def work(pieces: int) -> None:
+        if of == "a sleep":
+            time.sleep(0.002 * pieces)
+        elif of == "a program":
+            for _ in range(pieces):
+                subprocess.run([sys.executable, "-S", "-c", ""], check=True)
+        else:
+            torch.set_num_threads(2)
+            for _ in range(pieces):
+                torch.ones(300, 300) @ torch.ones(300, 300)
+            torch.set_num_threads(1)
+
+    result = compare(partial(work, 1), partial(work, 4), seconds=0.2)
+    assert result.clock == "wall time"
+    assert result.ratio > 1.5
+
+
+@pytest.mark.everything
+def test_a_data_loader_with_workers_is_judged_by_wall_time() -> None:
+    images = torch.rand(64, 100)
+
+    def load(workers: int) -> None:
+        for _ in DataLoader(images, batch_size=8, num_workers=workers):
+            pass
+
+    assert compare(partial(load, 1), partial(load, 1), seconds=1).clock == "wall time"
+
+
+def test_a_gpu_is_judged_by_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    assert compare(partial(count, 1000), partial(count, 2000), seconds=0.1).clock == "wall time"
+
+
+def test_measuring_goes_on_until_the_difference_would_be_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+
+    def noisy(*_: object) -> comparing.Block:
+        (block,) = blocks_of([float(rng.normal(0, 0.03))])
+        return comparing.Block(**{**vars(block), "spent": 0.05})
+
+    monkeypatch.setattr(comparing, "measure_block", noisy)
+    lines = []
+    compare(int, int, seconds=1, difference=0.5, progress=lines.append)
+    assert len(lines) == 5
+    compare(int, int, seconds=1, difference=0.001, progress=lines.append)
+    assert len(lines) == 25
+    assert lines[-1] == "measured 20 of 20 blocks at most"
+
+
 def test_names_are_measured_in_processes_and_what_is_wrong_ends_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "versions.py").write_text(VERSIONS)
     monkeypatch.chdir(tmp_path)
-    assert compare("versions:short", "versions:long", seconds=1).ratio > 3
+    assert compare("versions:short", "versions:long", seconds=0.2, difference=9).ratio > 3
     torch.set_num_threads(1)
     with pytest.raises(ValueError, match=r"could not be compared: ZeroDivisionError: 1 threads$"):
-        compare("versions:short", "versions:fails")
+        comparing.measure_in_process("versions:short", "versions:fails", 0.01)
     for name, reason in {
         "versions:nothing": "AttributeError: module 'versions' has no attribute 'nothing'",
         "nowhere:short": "ModuleNotFoundError: No module named 'nowhere'",
         "versions:dies": "the process ended with 3",
+        "versions:ends": "the process ended before it had measured, with status 0",
+        "versions:waits": "TypeError: old must be a function whose call does the work, but its "
+        "call only returned a coroutine: give a function that runs it to its end",
     }.items():
         command = [sys.executable, "-m", "helpers.compare", name, "versions:short"]
         done = subprocess.run(command, capture_output=True, text=True)
         expected = f"{name!r} and 'versions:short' could not be compared: {reason}\n"
         assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
+    # A line that is printed when the process ends is no result.
+    assert comparing.measure_in_process("versions:says_goodbye", "versions:short", 0.01).spent > 0
+
+
+def test_a_package_of_the_readers_named_helpers_ends_in_one_sentence(tmp_path: Path) -> None:
+    package = tmp_path / "helpers"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "units.py").write_text("mine = 1")
+    (tmp_path / "versions.py").write_text("import helpers.units\nhelpers.units.mine\n")
+    for folder in (tmp_path, Path(__file__).parents[2]):
+        command = [sys.executable, "-m", "helpers.compare", "versions:one", "versions:two"]
+        environment = {**comparing.terminal.os.environ, "PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+        assert done.returncode == 1
+        assert f"another package named helpers, {package / '__init__.py'}" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_wrong_arguments_end_in_one_sentence() -> None:
@@ -130,10 +270,28 @@ def test_wrong_arguments_end_in_one_sentence() -> None:
         compare("a:b", "")
     with pytest.raises(ValueError, match=r"seconds must be .*, finite and positive, but got 0"):
         compare(time.sleep, time.sleep, seconds=0)
+    with pytest.raises(ValueError, match=r"difference must be .*, finite and positive"):
+        compare(time.sleep, time.sleep, difference=0)
     with pytest.raises(ZeroDivisionError):
         compare(lambda: 1 / 0, lambda: None)
 
 
+@pytest.mark.parametrize("kind", ["coroutine", "generator", "async_generator"])
+def test_a_function_whose_call_does_not_run_it_is_refused(kind: str) -> None:
+    async def waits() -> None:
+        await asyncio.sleep(1)
+
+    def yields() -> object:
+        yield 1
+
+    async def yields_later() -> object:
+        yield 1
+
+    work = {"coroutine": waits, "generator": yields, "async_generator": yields_later}[kind]
+    with pytest.raises(TypeError, match=f"new must be .* only returned an? {kind.split('_')[0]}"):
+        compare(lambda: None, work)
+
+
 def test_work_that_takes_longer_than_the_seconds_is_compared_nevertheless() -> None:
     result = compare(lambda: time.sleep(0.01), lambda: time.sleep(0.03), seconds=1e-3)
-    assert result.verdict.endswith("more time")
+    assert result.ratio > 1.5
