@@ -14,13 +14,22 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from tools import exercises, notebooks
 
 try:
-    from grading import platforms, results, sandbox, submissions, tables, workers
+    from grading import (
+        by_hand,
+        ids,
+        kernel,
+        platforms,
+        results,
+        sandbox,
+        submissions,
+        tables,
+        workers,
+    )
 except ModuleNotFoundError as error:
     sys.exit(
         f"Grading needs {error.name}, which is not here. It needs Linux, Python 3.11 to 3.13, and "
@@ -63,22 +72,23 @@ def grade(options: argparse.Namespace, out: Path) -> int:
     if due:
         print(f"late is what came after {due:%Y-%m-%d %H:%M:%S %Z} (UTC{due:%z})")
     deadline = submissions.Deadline(due, options.late_penalty, options.timestamps)
+    ids_of = None
     if platforms.recognised(options.folder):
         names = platforms.read_names(options.names) if options.names else {}
-        for sentence in platforms.unpack(options.folder, out / "submitted", names):
-            print(sentence)
+        students = platforms.unpack(options.folder, out / "submitted", names)
         options.folder = out / "submitted"
+        ids_of = {ids.safe_name(student): student for student in students}
     roster = submissions.read_roster(options.roster) if options.roster else []
     handed_in = submissions.find_submissions(
-        options.folder, sets_in(options), deadline, shard(options.shard), roster
+        options.folder, sets_in(options), deadline, shard(options.shard), roster, ids_of
     )
     if not handed_in:
         raise ValueError(
             f"{options.folder} holds no exercises of a student: "
             "expected FOLDER/STUDENT/NN_name.ipynb"
         )
-    marks = tables.read_marks(out, submissions.most_points(handed_in))
-    with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
+    marks = dated_marks(out, submissions.most_points(handed_in))
+    with kernel.scratch_folder() as scratch:
         grader = results.Grader(out, limits, marks, Path(scratch), options.closed)
         try:
             workers.grade(handed_in, grader, max(options.jobs, 1))
@@ -90,28 +100,45 @@ def grade(options: argparse.Namespace, out: Path) -> int:
 
 def merge(options: argparse.Namespace, out: Path) -> int:
     """Put shards together, and marks that were entered since then onto the students' pages."""
+    given = []
+    for folder in [out, *options.merge]:  # each mark is for the answer that was graded there
+        columns, rows = by_hand.read(folder)
+        given.append((columns, by_hand.dated(rows, results.load_all(folder))))
+    by_hand.merge(given, out)
     results.merge(options.merge, out)
-    tables.merge_by_hand(options.merge, out)
     merged = results.load_all(out)
     points = {(r["lesson"], task): row["of"] for r in merged for task, row in r["rows"].items()}
-    marks = tables.read_marks(out, points)
+    marks = dated_marks(out, points)
     for result in merged:
-        new = marks.get((result["student"], result["lesson"]), {})
-        if new != result["marks"]:
+        own = marks.get((result["student"], result["lesson"]), {})
+        new = by_hand.split(own, {task: by_hand.digest_now(result, task) for task in own})
+        if result != result | new:
             notebook = notebooks.read(results.graded_notebook(out, result))
-            results.store(out, result | {"marks": new}, notebook)
+            results.store(out, result | new, notebook)
     finish(out, results.load_all(out), marks, options.sets)
     return 0
 
 
-def finish(out: Path, graded: list[dict], marks: tables.Marks, sets: Path) -> None:
+def dated_marks(out: Path, points: dict[tuple[str, str], float]) -> by_hand.Marks:
+    """The marks by hand; it is stored first for which answers they are."""
+    by_hand.read_marks(out, points)  # before anything is written, because a mark may be wrong
+    by_hand.date(out, results.load_all(out))
+    return by_hand.read_marks(out, points)
+
+
+def finish(out: Path, graded: list[dict], marks: by_hand.Marks, sets: Path) -> None:
     """Write the tables, and say what they hold."""
     alike = tables.write(out, graded, sets)
+    by_hand.update(out, graded)
     known = {(r["student"], r["lesson"]): r["rows"] for r in results.load_all(out)}
     for key, tasks in marks.items():
         for task in tasks.keys() - known.get(key, {}).keys():
             name = tables.one_line(", ".join([*key, task]))
             print(f"manual.csv: {name} was not graded: no mark was given")
+    for result in graded:
+        for task, mark in result.get("outdated", {}).items():
+            name = tables.one_line(", ".join([result["student"], result["lesson"], task]))
+            print(f"manual.csv: {name}: {tables.out_of_date(mark)}")
     about = out / "submitted" / platforms.ABOUT
     platforms.write(out, graded, json.loads(about.read_text("utf-8")) if about.exists() else {})
     late = sum(bool(result["late"]) for result in graded)

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 from nbgrader import utils
 from nbgrader.preprocessors import ClearHiddenTests
 
+from grading import tables
 from tools import exercises
 
 TEMPLATES = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader"
@@ -72,6 +73,8 @@ def page(notebook: NotebookNode, result: dict) -> str:
     for cell in filter(utils.is_solution, notebook.cells):
         task = exercises.parts(cell.id)[0]
         comments = [*result["marks"].get(task, ["", ""])[1:], *result["notes"].get(task, [])]
+        if task in result.get("outdated", {}):
+            comments.append(tables.out_of_date(result["outdated"][task]))
         comments += [] if task else [result["late"]]
         cell.metadata.nbgrader["comment"] = "\n\n".join(map(as_markdown, filter(None, comments)))
     notebook, _ = ClearHiddenTests().preprocess(notebook, {})

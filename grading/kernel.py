@@ -22,9 +22,23 @@ from zmq import MAXMSGSIZE, RCVHWM, Context
 from grading import inside, sandbox, values
 from tools import notebooks
 
+LONGEST_ADDRESS = 107  # bytes of a socket's path on Linux
+IN_SCRATCH = "/tmp12345678/s-5"  # such a path, in the folder of all kernels
 LARGEST_REPLY = 64 * 2**20  # bytes; nothing larger is received
 START_SECONDS = 60.0  # for a kernel and its imports
 NO_DATA = "what came back is not data"
+
+
+def scratch_folder() -> tempfile.TemporaryDirectory:
+    """A folder for all kernels, in TMPDIR, or in /tmp if TMPDIR is too long for their sockets."""
+    folder = tempfile.TemporaryDirectory(prefix="grade-")
+    surplus = len(os.fsencode(folder.name + IN_SCRATCH)) - LONGEST_ADDRESS
+    if surplus > 0:
+        folder.cleanup()
+        most = len(os.fsencode(tempfile.gettempdir())) - surplus
+        print(f"TMPDIR has more than {most} bytes, too many for a socket: /tmp is used instead")
+        folder = tempfile.TemporaryDirectory(prefix="grade-", dir="/tmp")
+    return folder
 
 
 class KernelEnded(BaseException):

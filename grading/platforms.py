@@ -10,11 +10,10 @@ import json
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from grading import submissions, tables
+from grading import answers, ids, tables
 
 MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_\w+")
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+\.ipynb)")
@@ -36,57 +35,61 @@ def recognised(folder: Path) -> list[HandedIn]:
     people: dict[tuple, HandedIn] = {}
     for path in sorted(folder.iterdir()):
         if path.is_dir() and (found := MOODLE.fullmatch(path.name)):
-            person = HandedIn("moodle", found["name"], found["number"])
-            person.files = {each.name: each for each in sorted(path.glob("*.ipynb"))}
-            people[path.name, ""] = person
+            # A person who also wrote a text on Moodle has two folders.
+            key = "moodle", found["name"], found["number"]
+            files = {each.name: each for each in sorted(path.glob("*.ipynb"))}
+            people.setdefault(key, HandedIn(*key)).files.update(files)
         elif found := CANVAS.fullmatch(path.name):
-            key = found["name"], found["number"]
-            people.setdefault(key, HandedIn("canvas", *key)).files[found["file"]] = path
+            key = "canvas", found["name"], found["number"]
+            people.setdefault(key, HandedIn(*key)).files[found["file"]] = path
     return list(people.values())
 
 
-def unpack(folder: Path, into: Path, names: dict[str, str]) -> Iterator[str]:
-    """Copy a download to ``into/STUDENT/``; a sentence for each person whose id is not clear.
+def unpack(folder: Path, into: Path, names: dict[str, str]) -> list[str]:
+    """Copy a download to ``into``, and return the ids of the students.
 
-    ``names`` maps the name on the platform to the id, and wins over what a notebook says.
+    Each student has a folder with the safe name of the id. ``names`` maps the name on the platform
+    to the id, and wins over what a notebook says. Prints a sentence for each person whose id is not
+    clear: this person is graded as the name and the number on the platform.
     """
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     people = recognised(folder)
-    claimed = [names.get(person.name) or claimed_id(person) for person in people]
+    claimed = [names.get(ids.normal(person.name)) or claimed_id(person) for person in people]
+    own = [ids.printable(f"{person.name} {person.number}") for person in people]
     about: dict[str, dict] = {}
-    for person, student in zip(people, claimed, strict=True):
-        if not student or claimed.count(student) > 1:
-            why = f"the id {student!a}, as others have" if student else "no clear id"
-            student = submissions.printable_id(f"{person.name} {person.number}")
-            yield f"{person.name!a} has {why}: graded as {student!a}; put the id into --names"
+    for person, student, instead in zip(people, claimed, own, strict=True):
+        why = ids.problem(student)
+        if not why and (claimed.count(student) > 1 or student in own):
+            why = f"the id {student!a}, as others have"
+        if why:
+            student = instead
+            print(f"{person.name!a} has {why}: graded as {student!a}; put the id into --names")
+        place = into / ids.safe_name(student)
+        place.mkdir(exist_ok=True)
         for name, path in person.files.items():
-            target = into / student / name
-            target.parent.mkdir(exist_ok=True)
             if path.is_file() or path.is_symlink():
-                shutil.copy2(path, target, follow_symlinks=False)
-        (into / student).mkdir(exist_ok=True)
+                shutil.copy2(path, place / name, follow_symlinks=False)
         about[student] = asdict(person) | {"files": {n: p.name for n, p in person.files.items()}}
         about[student]["folder"] = next((p.parent.name for p in person.files.values()), "")
     (into / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+    return list(about)
 
 
 def claimed_id(person: HandedIn) -> str:
     """The id in all notebooks of a person that have one, or ""."""
     written = {found for path in person.files.values() if (found := id_in(path))}
-    student = written.pop() if len(written) == 1 else ""
-    return student if Path(student).name == student and student.isprintable() else ""
+    return written.pop() if len(written) == 1 else ""
 
 
 def id_in(path: Path) -> str:
     """The id in the first code cell of a notebook, or ""."""
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > submissions.LARGEST:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > answers.LARGEST:
             return ""
         cells = json.loads(path.read_bytes().decode("utf-8-sig"))["cells"]
         source = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-        written = submissions.WRITTEN_ID.findall(source)
-        return written[-1][1].strip() if written else ""
+        return ids.written_in(source)
     except Exception:  # of any kind, because the file is a student's; the grader says what is wrong
         return ""
 
@@ -103,7 +106,11 @@ def read_names(path: Path) -> dict[str, str]:
             f"--names: {path} must have the name on the platform and the id in each row, "
             f"but got {','.join(wrong[0])}"
         )
-    return {row[0].strip(): row[1].strip() for row in rows[1:]}
+    names = {ids.normal(row[0]): ids.normal(row[1]) for row in rows[1:]}
+    for name, student in names.items():
+        if student and (why := ids.problem(student)):
+            raise ValueError(f"--names: {path} gives {name!a} {why}")
+    return names
 
 
 def write(out: Path, graded: list[dict], about: dict[str, dict]) -> None:
@@ -130,9 +137,10 @@ def write(out: Path, graded: list[dict], about: dict[str, dict]) -> None:
                 lines.append([*person, "", student, "", sums[student][0]])
             tables.write_csv(out / f"canvas_{lesson}.csv", head, lines)
     pages = sorted((out / "feedback").glob("*/*.html"))
+    by_folder = {ids.safe_name(student): person for student, person in about.items()}
     with zipfile.ZipFile(out / "feedback.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for page in pages:
-            archive.write(page, name_of(page, about.get(page.parent.name)))
+            archive.write(page, name_of(page, by_folder.get(page.parent.name)))
 
 
 def points(result: dict) -> tuple[float, float]:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from grading import feedback, score
+from grading import feedback, ids, score
+from grading.by_hand import Marks, split
 from grading.sandbox import Limits
 from grading.submissions import Reading, Submission
-from grading.tables import Marks
 from tools import notebooks
 
 FOLDERS = ("autograded", "feedback", "results")
@@ -32,15 +32,14 @@ class Grader:
     scratch: Path
     closed: bool = False  # whether pages may show the right letters
 
-    def state(self, submission: Submission, reading: Reading) -> dict:
+    def state(self, submission: Submission, fingerprint: str, digests: dict[str, str]) -> dict:
         """What a stored result is compared with: what its points and its page depend on."""
         marks = self.marks.get((submission.student, submission.lesson), {})
-        fingerprint = fingerprint_of(submission, reading, self.limits)
         about = {"late": submission.late, "penalty": submission.penalty, "closed": self.closed}
-        return {"fingerprint": fingerprint, "marks": marks, **about}
+        return {"fingerprint": fingerprint, **split(marks, digests), **about}
 
     def result(self, submission: Submission) -> dict | None:
-        path = self.out / "results" / submission.student / f"{submission.lesson}.json"
+        path = place(self.out, "results", submission.student) / f"{submission.lesson}.json"
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):  # damaged: the submission is graded again
@@ -48,23 +47,26 @@ class Grader:
 
     def is_up_to_date(self, submission: Submission) -> bool:
         result = self.result(submission)
-        return result is not None and result == (result | self.state(submission, submission.read()))
+        fingerprint = fingerprint_of(submission, submission.read(), self.limits)
+        if result is None or result.get("fingerprint") != fingerprint:
+            return False
+        return result == (result | self.state(submission, fingerprint, result["digests"]))
 
     def grade(self, submission: Submission) -> None:
         """Score what was read, unless only the page is out of date, and store the result."""
-        reading = submission.read()
-        state, result = self.state(submission, reading), self.result(submission)
-        if result and result.get("fingerprint") == state["fingerprint"]:
+        reading, result = submission.read(), self.result(submission)
+        fingerprint = fingerprint_of(submission, reading, self.limits)
+        if result and result.get("fingerprint") == fingerprint:
             notebook = notebooks.read(graded_notebook(self.out, result))
         else:
             result, notebook = score.score(submission, reading, self.limits, self.scratch)
+        state = self.state(submission, fingerprint, result["digests"])
         store(self.out, result | state, notebook)
 
     def fail(self, submission: Submission, reason: str) -> None:
         """Store that there are no points, for this reason; the next call grades it again."""
-        result, notebook = score.no_points(submission, reason)
-        state = self.state(submission, submission.read()) | {"fingerprint": ""}
-        store(self.out, result | state, notebook)
+        result, notebook = score.no_points(submission, reason, submission.read())
+        store(self.out, result | self.state(submission, "", result["digests"]), notebook)
 
 
 def fingerprint_of(submission: Submission, reading: Reading, limits: Limits) -> str:
@@ -91,23 +93,27 @@ def course_fingerprint() -> bytes:
 
 
 def graded_notebook(out: Path, result: dict) -> Path:
-    return out / "autograded" / result["student"] / result["lesson"] / f"{result['lesson']}.ipynb"
+    lesson = result["lesson"]
+    return place(out, "autograded", result["student"]) / lesson / f"{lesson}.ipynb"
+
+
+def place(out: Path, kind: str, student: str) -> Path:
+    """The folder of a student's results, pages or graded notebooks."""
+    return out / kind / ids.safe_name(student)
 
 
 def store(out: Path, result: dict, notebook: NotebookNode) -> None:
     """Write the graded notebook, the page, and then the result, which says that all are there."""
     student, lesson = result["student"], result["lesson"]
     replace(graded_notebook(out, result), notebooks.as_text(notebook))
-    replace(out / "feedback" / student / f"{lesson}.html", feedback.page(notebook, result))
-    replace(out / "results" / student / f"{lesson}.json", json.dumps(result, indent=1))
+    replace(place(out, "feedback", student) / f"{lesson}.html", feedback.page(notebook, result))
+    replace(place(out, "results", student) / f"{lesson}.json", json.dumps(result, indent=1))
 
 
 def replace(path: Path, text: str) -> None:
     """Write a whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
+    notebooks.write(path, text.encode())
 
 
 def load_all(out: Path) -> list[dict]:

@@ -17,9 +17,10 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader import utils
 
+from grading.answers import Answers
 from grading.kernel import KernelEnded, StudentFunction, StudentKernel, cut, unpacked
 from grading.sandbox import Limits
-from grading.submissions import Answers, Reading, Submission
+from grading.submissions import Reading, Submission
 from tools import exercises, notebooks
 
 COURSE_SECONDS = 60.0  # the least that the course's own cells get, because they import much
@@ -33,9 +34,9 @@ def score(
     ``scratch`` is a folder that all submissions of a call share.
     """
     try:
-        answers = Answers(submission, reading)
+        answers = submission.answers(reading)
     except ValueError as error:
-        return no_points(submission, str(error))
+        return no_points(submission, str(error), reading)
     seed = hashlib.sha256(submission.source.read_bytes() + submission.student.encode())
     for start in (random.seed, np.random.seed, torch.manual_seed):
         start(int.from_bytes(seed.digest()[:4], "big"))
@@ -180,7 +181,7 @@ def issued_copy(submission: Submission) -> NotebookNode:
         if cell.id == "student":
             cell.source = f"student = {submission.student!r}"
         elif utils.is_solution(cell):
-            cell.source = submission.released[cell.id]
+            cell.source = submission.issued.sources[cell.id]
     return copy
 
 
@@ -191,14 +192,15 @@ def add_outputs(cell: NotebookNode, printed: str, error: str) -> None:
         cell.outputs.append(new_output("error", ename="Error", evalue=error, traceback=[error]))
 
 
-def no_points(submission: Submission, reason: str) -> tuple[dict, NotebookNode]:
+def no_points(submission: Submission, reason: str, reading: Reading) -> tuple[dict, NotebookNode]:
     """The result and the notebook of a submission that was not run."""
     notebook = issued_copy(submission)
     graded = [cell for cell in notebook.cells if utils.is_grade(cell)]
     for cell in graded:
         if cell.cell_type == "code":
             add_outputs(cell, "", reason)
-    return result(submission, notebook, {cell.id: reason for cell in graded}), notebook
+    failed = result(submission, notebook, {cell.id: reason for cell in graded})
+    return failed | {"digests": submission.digests_unread(reading)}, notebook
 
 
 def result(
@@ -225,4 +227,5 @@ def result(
     for task, row in rows.items():
         row["reasons"] += [*notes.get(task, []), *notes.get("", [])]
     about = {"student": submission.student, "lesson": submission.lesson, "rows": rows}
+    about["digests"] = answers.digests if answers else {}
     return {**about, "failures": failures, "answers": changed, "notes": notes}

@@ -1,11 +1,8 @@
-"""What students handed in: the files, when they came, and the answers in them."""
+"""What students handed in: the files, when they came, and whose they are."""
 
-import ast
 import csv
 import hashlib
-import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -19,12 +16,10 @@ from zoneinfo import ZoneInfo
 import nbformat
 from nbgrader import utils
 
+from grading import ids
+from grading.answers import LARGEST, NOTHING, Answers, Issued, digest
 from tools import exercises, notebooks
 
-LARGEST = 20 * 2**20  # bytes of a notebook
-MOST_CELLS, MOST_CHARACTERS = 1000, 400_000  # of a notebook, without its outputs
-NOT_A_STUDENT = (".ipynb_checkpoints", ".git", "platform.json")
-WRITTEN_ID = re.compile(r"""^student *= *(["'])(.*?)\1""", re.M)
 MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))? ?(\S+)?")
 
 
@@ -41,7 +36,7 @@ class Submission:
 
     student: str
     source: Path  # the set, as it was written
-    released: dict[str, str]  # a cell's id to its source, as students received it
+    issued: Issued  # the set, as students received it
     files: tuple[Path, ...]
     late: str = ""  # how late it is, in words
     penalty: float = 0.0  # the fraction of its points that this costs
@@ -72,6 +67,17 @@ class Submission:
         except OSError as error:
             return Reading(problem=f"the file cannot be read: {error.strerror}")
 
+    def answers(self, reading: Reading) -> Answers:
+        """Raises a ValueError with a sentence for the student if there are no answers to run."""
+        if reading.problem:
+            raise ValueError(reading.problem)
+        return Answers(reading.content, self.issued, self.student)
+
+    def digests_unread(self, reading: Reading) -> dict[str, str]:
+        """The digest of each answer in what was handed in, but could not be read or graded."""
+        content = hashlib.sha256(reading.content).hexdigest()
+        return {"": digest([reading.problem, content]) if self.files else NOTHING}
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -91,10 +97,23 @@ class Deadline:
             return f"late? its time cannot be read: {error}", 0.0
         if late <= 0:
             return "", 0.0
-        hours, days = late / 3600, late / 86400
-        words = f"late by {hours:.1f} hours" if hours < 48 else f"late by {days:.0f} days"
-        penalty = min(1.0, math.ceil(days) * self.percent / 100)
-        return f"{words}: {penalty:.0%} less" if penalty else words, penalty
+        late, days = math.ceil(late), math.ceil(late / 86400)
+        words = f"late by {duration(late)}"
+        penalty = min(1.0, days * self.percent / 100)
+        if not penalty:
+            return words, 0.0
+        counts = f"which counts as {days} day{'s' if days > 1 else ''}"
+        return f"{words}, {counts}: {100 * penalty:.4g}% less", penalty
+
+
+def duration(seconds: int) -> str:
+    """A time in words that leave nothing out, such as "2 days 12 h" or "1 min 30 s"."""
+    parts = []
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append("1 day" if (number, unit) == (1, "days") else f"{number} {unit}")
+    return " ".join(parts)
 
 
 def find_submissions(
@@ -103,13 +122,15 @@ def find_submissions(
     deadline: Deadline,
     shard: tuple[int, int],
     roster: Iterable[str] = (),
+    ids_of: dict[str, str] | None = None,
 ) -> list[Submission]:
     """The submissions of every student for every set that at least one student handed in.
 
     ``sets`` maps a set to the names of others that begin with its name: their files are not meant.
     ``shard`` is (k, n): only about one n-th of the students, chosen by a hash of their names.
-    Students of the ``roster`` without a folder have handed in nothing. Raises a ValueError if the
-    folder is the course or somebody's copy of it.
+    Students of the ``roster`` without a folder have handed in nothing. ``ids_of`` maps folders'
+    names to the students' ids, if it is known that these are all the folders of students. Raises a
+    ValueError if the folder is the course or somebody's copy of it.
     """
     folder = folder.resolve()
     course = folder == notebooks.ROOT or folder.is_relative_to(notebooks.NOTEBOOKS)
@@ -118,27 +139,40 @@ def find_submissions(
             f"{folder} holds the course or a copy of it, not what a class handed in: "
             "expected FOLDER/STUDENT/NN_name.ipynb"
         )
-    students = {student: folder / student for student in roster}
-    for path in sorted(folder.iterdir()):
-        if is_student(path, sets):
-            students[printable_id(path.name)] = path
-        elif path.name not in NOT_A_STUDENT:
-            print(f"{path.name!a} is not a student's folder: it is left out")
+    if ids_of is None:
+        ids_of = ids_in(folder, sets)
+    students: dict[str, list[Path]] = {student: [] for student in roster}
+    for name, student in ids_of.items():
+        if folders := students.setdefault(student, []):
+            print(f"{folders[0].name!a} and {name!a} are folders of one student")
+        folders.append(folder / name)
     submissions = []
     for source, longer in sets.items():
-        files = {student: files_of(path, source.stem, longer) for student, path in students.items()}
+        files = {
+            student: tuple(file for path in paths for file in files_of(path, source.stem, longer))
+            for student, paths in students.items()
+        }
         if not any(files.values()):
             continue
-        cells = nbformat.reads(exercises.release(source), as_version=4).cells
-        released = {cell.id: cell.source for cell in cells}
+        released = nbformat.reads(exercises.release(source), as_version=4)
+        issued = Issued.of(released, notebooks.read(source))
         submissions += [
-            Submission(
-                student, source, released, files[student], *deadline.lateness(files[student])
-            )
-            for student, path in students.items()
-            if int(name_hash(path.name), 16) % shard[1] == shard[0] - 1
+            Submission(student, source, issued, files[student], *deadline.lateness(files[student]))
+            for student in students
+            if int(ids.hash_of(student), 16) % shard[1] == shard[0] - 1
         ]
     return submissions
+
+
+def ids_in(folder: Path, sets: dict[Path, list[str]]) -> dict[str, str]:
+    """The name of each student's folder to the student's id."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if is_student(path, sets):
+            found[path.name] = ids.printable(path.name)
+        elif path.name not in ids.NOT_A_STUDENT:
+            print(f"{path.name!a} is not a student's folder: it is left out")
+    return found
 
 
 def read_roster(path: Path) -> list[str]:
@@ -148,10 +182,10 @@ def read_roster(path: Path) -> list[str]:
             rows = [row for row in csv.reader(file) if row and row[0].strip()]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"--roster: {path} cannot be read as CSV in UTF-8: {error}") from None
-    students = [row[0].strip() for row in rows[1:]]
-    wrong = [name for name in students if Path(name).name != name or not name.isprintable()]
+    students = [ids.normal(row[0]) for row in rows[1:]]
+    wrong = list(filter(None, map(ids.problem, students)))
     if wrong or not students:
-        came = f"{wrong[0]!a}" if wrong else "no row"
+        came = wrong[0] if wrong else "no row"
         raise ValueError(
             f"--roster: {path} must have a head, and below it an id in each row, but got {came}"
         )
@@ -160,7 +194,7 @@ def read_roster(path: Path) -> list[str]:
 
 def is_student(path: Path, sets: dict[Path, list[str]]) -> bool:
     """Whether this is a student's folder; one with a dot in front is, if it holds a set."""
-    if not path.is_dir() or path.name in NOT_A_STUDENT:
+    if not path.is_dir() or path.name in ids.NOT_A_STUDENT:
         return False
     found = (files_of(path, source.stem, longer) for source, longer in sets.items())
     return not path.name.startswith(".") or any(found)
@@ -173,17 +207,6 @@ def most_points(submissions: list[Submission]) -> dict[tuple[str, str], float]:
         for cell in filter(utils.is_grade, notebooks.read(source).cells):
             points[source.stem, exercises.parts(cell.id)[0]] += cell.metadata.nbgrader.points
     return points
-
-
-def printable_id(name: str) -> str:
-    """The name of a student's folder; one that cannot be printed is escaped and made unique."""
-    if name.isprintable():
-        return name
-    return f"{ascii(name)[1:-1][:100]}~{name_hash(name)[:8]}"
-
-
-def name_hash(name: str) -> str:
-    return hashlib.sha256(os.fsencode(name)).hexdigest()
 
 
 def files_of(student: Path, lesson: str, longer: list[str]) -> tuple[Path, ...]:
@@ -227,156 +250,3 @@ def handed_in(file: Path, stamped: bool) -> datetime:
         with stamp.open(encoding="utf-8") as text:
             return moment(text.read(100))
     return datetime.fromtimestamp(file.lstat().st_mtime, UTC)
-
-
-class Answers:
-    """What a student wrote, cell by cell, with notes about cells that are not as they should be."""
-
-    def __init__(self, submission: Submission, reading: Reading) -> None:
-        """Raises a ValueError with a sentence for the student if there are no answers to run."""
-        self.first = ""  # what the first cell holds besides the id
-        self.by_cell: dict[str, str] = {}
-        self.added: dict[str, list[str]] = {}  # by the cell that they follow
-        self.notes: dict[str, list[str]] = {}  # by task
-        released = submission.released
-        course = notebooks.read(submission.source).cells
-        kinds = {
-            cell.id: exercises.parts(cell.id)[1]
-            for cell in course
-            if cell.cell_type == "code" or utils.is_solution(cell)
-        }
-        solved = {cell.id: cell.source for cell in course}  # an instructor's copy is not altered
-        seen, last = set(), ""
-        for name, is_code, source in named(cells(reading), released):
-            kind = kinds.get(name)
-            if name not in released:
-                if is_code:
-                    self.added.setdefault(last, []).append(source)
-                continue
-            if name in seen:
-                if kind == "answer":  # JupyterLab copies the metadata of a cell that is split
-                    self.by_cell[name] += "\n" + source
-                    self.note(name, f"{name} came more than once: all of them ran, in order")
-                continue
-            seen.add(name)
-            last = name
-            if kind == "answer":
-                self.by_cell[name] = source
-            elif kind == "student":
-                self.first = source if parses(source) else ""
-                written = WRITTEN_ID.findall(source)
-                if written and written[-1][1].strip() != submission.student:
-                    self.note(
-                        name,
-                        f"the first cell says {written[-1][1]!r}, but the folder is "
-                        f"{submission.student!r}: graded with its numbers",
-                    )
-            elif kind and differ(source, released[name]) and differ(source, solved[name]):
-                self.note(name, f"{name} was altered: the course's own ran")
-        answers = [name for name in released if kinds.get(name) == "answer"]
-        self.put_together(answers)
-        self.replace_missing(list(released), seen, kinds)
-        self.bring_forward(answers, released)
-        self.changed = {
-            name: source for name, source in self.by_cell.items() if differ(source, released[name])
-        }
-
-    def put_together(self, answers: list[str]) -> None:
-        """Join an answer that was split with the cells after it, if only the whole is Python."""
-        for name in answers:
-            pieces = [self.by_cell.get(name, ""), *self.added.get(name, [])]
-            if len(pieces) > 1 and not all(map(parses, pieces)) and parses("\n".join(pieces)):
-                self.by_cell[name] = "\n".join(pieces)
-                del self.added[name]
-
-    def replace_missing(self, order: list[str], seen: set[str], kinds: dict[str, str]) -> None:
-        """Of an answer's cell that is missing, the cells that were added in its place count."""
-        before = ""
-        for name in order:
-            if name in seen:
-                before = name
-            elif kinds.get(name) == "answer" and before in self.added:
-                self.by_cell[name] = "\n".join(self.added.pop(before))
-                self.note(name, f"{name} is missing: the cells in its place ran instead")
-            elif kinds.get(name) == "answer":
-                self.note(name, f"{name} is missing")
-            elif name in kinds and kinds[name] != "student":
-                self.note(name, f"{name} was missing: the course's own ran")
-
-    def bring_forward(self, answers: list[str], released: dict[str, str]) -> None:
-        """Run what was added below a check before it, if the answer's own cell is as released."""
-        for name in answers:
-            task = exercises.parts(name)[0]
-            if not differ(self.by_cell.get(name, released[name]), released[name]):
-                below = [cell for cell in self.added if cell.startswith(f"{task}-check")]
-                moved = [source for cell in below for source in self.added.pop(cell)]
-                if moved:
-                    self.added[name] = self.added.get(name, []) + moved
-                    self.note(name, f"{name} was not answered: the cells below its check ran")
-
-    def note(self, cell: str, sentence: str) -> None:
-        self.notes.setdefault(exercises.parts(cell)[0], []).append(sentence)
-
-
-def cells(reading: Reading) -> list[tuple[str, bool, str]]:
-    """(grade_id or id, whether it is code, source) of each cell in a notebook's file."""
-    content = reading.content
-    if reading.problem:
-        raise ValueError(reading.problem)
-    try:
-        too_much = size_problem(json.loads(content.decode("utf-8-sig")).get("cells", []))
-    except Exception:  # of any kind, because the file is a student's; nbformat says what is wrong
-        too_much = ""
-    if too_much:
-        raise ValueError(f"{too_much}: shorten it, and hand it in once more")
-    try:
-        return [
-            (
-                str(cell.metadata.get("nbgrader", {}).get("grade_id") or cell.get("id", "")),
-                cell.cell_type == "code",
-                cell.source.encode(errors="replace").decode(),
-            )
-            for cell in nbformat.reads(content.decode("utf-8-sig"), as_version=4).cells
-        ]
-    except Exception as error:  # of any kind, because the file is a student's
-        why = "it is empty" if not content.strip() else type(error).__name__
-        raise ValueError(
-            f"the file is not a whole notebook ({why}): save it again, and hand it in once more"
-        ) from None
-
-
-def named(
-    found: list[tuple[str, bool, str]], released: dict[str, str]
-) -> list[tuple[str, bool, str]]:
-    """The same cells; one whose id was lost gets that of the course's cell with its text."""
-    known = {name for name, _, _ in found} & released.keys()
-    lost = {source.strip(): name for name, source in released.items() if name not in known}
-    return [
-        (name if name in known else lost.get(source.strip(), name), is_code, source)
-        for name, is_code, source in found
-    ]
-
-
-def size_problem(cells: list[dict]) -> str:
-    """What is too large in a notebook's cells, as JSON has them, or ""."""
-    if len(cells) > MOST_CELLS:
-        return f"the notebook has {len(cells):,} cells, and at most {MOST_CELLS:,} are read"
-    size = sum(len("".join(cell["source"])) for cell in cells)
-    if size > MOST_CHARACTERS:
-        return f"its cells hold {size:,} characters, and at most {MOST_CHARACTERS:,} are read"
-    return ""
-
-
-def parses(source: str) -> bool:
-    """Whether this is Python, with ``await`` at the top level, as JupyterLab runs it."""
-    try:
-        compile(source, "answer", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def differ(one: str, other: str) -> bool:
-    """Whether two sources differ in more than blanks at the ends of lines."""
-    one, other = ([line.rstrip() for line in text.strip().splitlines()] for text in (one, other))
-    return one != other

@@ -1,6 +1,7 @@
-"""What the results of a class become: tables, marks by hand, and a page for the class."""
+"""What the results of a class become: tables, and a page for the class."""
 
 import csv
+import io
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -9,61 +10,10 @@ from pathlib import Path
 import pandas as pd
 
 from grading import lookalikes
+from tools import notebooks
 
 COLUMNS = ["student", "lesson", "task", "points", "of", "reason"]
-BY_HAND = ["student", "lesson", "task", "points", "comment"]
 COMPUTED = tuple("=+-@\t\r'")  # a spreadsheet computes a text that begins so; ' stops it
-
-Marks = dict[tuple[str, str], dict[str, list]]  # (student, lesson) to task to [points, comment]
-
-
-def read_marks(out: Path, points_of: dict[tuple[str, str], float]) -> Marks:
-    """The marks in manual.csv; ``points_of`` maps (lesson, task) to the most points."""
-    marks: Marks = defaultdict(dict)
-    for number, (student, lesson, task, points, comment) in enumerate(read_by_hand(out), 2):
-        if not points.strip():
-            continue
-        most = points_of.get((lesson, task), 1e9)  # if the task is not graded now
-        try:
-            mark = float(points)
-        except ValueError:
-            mark = -1.0
-        if not 0 <= mark <= most:
-            raise ValueError(
-                f"{out / 'manual.csv'}, row {number}: points must be a number from 0 to {most:g}, "
-                f"but got {points!r}: correct it, and call make grade again"
-            )
-        marks[student, lesson][task] = [mark, comment]
-    return dict(marks)
-
-
-def read_by_hand(out: Path) -> list[list[str]]:
-    """The rows of manual.csv below its first; a spreadsheet may have written them."""
-    path = out / "manual.csv"
-    if not path.exists():
-        return []
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            head, *rows = [*csv.reader(file)] or [[]]
-    except (UnicodeDecodeError, csv.Error):
-        raise ValueError(f"{path} is not UTF-8: save it as CSV, in UTF-8, with commas") from None
-    if head[: len(BY_HAND)] != BY_HAND:
-        raise ValueError(
-            f"{path} must begin with {','.join(BY_HAND)}, but got {','.join(head) or 'nothing'}: "
-            "save it as CSV, in UTF-8, with commas"
-        )
-    return [[literal(text) for text in (row + [""] * 5)[:5]] for row in rows]
-
-
-def merge_by_hand(parts: Iterable[Path], out: Path) -> None:
-    """Put the rows of several manual.csv together; a row with points wins."""
-    rows: dict[tuple, list] = {}
-    for part in [out, *parts]:
-        for row in read_by_hand(part):
-            key = tuple(row[:3])
-            if any(row) and (key not in rows or (row[3] and not rows[key][3])):
-                rows[key] = row
-    write_csv(out / "manual.csv", BY_HAND, rows.values())
 
 
 def write(out: Path, results: list[dict], sets: Path) -> int:
@@ -72,13 +22,6 @@ def write(out: Path, results: list[dict], sets: Path) -> int:
     grades = pd.DataFrame(grade_rows(results), columns=COLUMNS).astype({"points": float})
     write_csv(out / "grades.csv", COLUMNS, grades.to_numpy())
     write_csv(out / "platform.csv", *for_a_platform(grades, results))
-    by_hand = {tuple(row[:3]): row for row in read_by_hand(out) if any(row)}
-    for result in results:
-        for task, row in result["rows"].items():
-            if row["by_hand"]:
-                key = result["student"], result["lesson"], task
-                by_hand.setdefault(key, [*key, "", ""])
-    write_csv(out / "manual.csv", BY_HAND, by_hand.values())
     alike = list(lookalikes.find_groups(results, sets))
     write_csv(out / "alike.csv", ["lesson", "group", "student", "most like", "alike"], alike)
     (out / "class.md").write_text("\n".join(class_page(results, grades)), encoding="utf-8")
@@ -107,21 +50,32 @@ def grade_rows(results: Iterable[dict]) -> Iterator[list]:
         student, lesson = result["student"], result["lesson"]
         for task, row in result["rows"].items():
             points, reasons = row["points"], list(row["reasons"])
-            mark = result["marks"].get(task)
+            mark, outdated = (result.get(of, {}).get(task) for of in ("marks", "outdated"))
             if mark:
                 points, reasons = mark[0], [mark[1] or "marked by hand", *reasons]
             elif row["by_hand"]:
                 reasons.append("to be marked by hand, in manual.csv")
+            if outdated:
+                reasons.append(out_of_date(outdated))
             reasons += filter(None, [result["late"]])
             points = round(points * (1 - result["penalty"]), 2)
             yield [student, lesson, task, points, row["of"], one_line("; ".join(reasons))]
 
 
+def out_of_date(mark: list) -> str:
+    """What a mark by hand is that was given for another answer."""
+    return f"a mark of {mark[0]:g} by hand was given for another answer, and does not count"
+
+
 def write_csv(path: Path, head: list[str], rows: Iterable[list]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows([[not_computed(value) for value in row] for row in rows])
+    write_lines(path, [head, *([not_computed(value) for value in row] for row in rows)])
+
+
+def write_lines(path: Path, lines: Iterable[list]) -> None:
+    """Write a CSV file as a whole: if a disk is full, the file is as it was."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    notebooks.write(path, text.getvalue().encode())
 
 
 def not_computed(value: object) -> object:

@@ -11,21 +11,17 @@ others can read.
 
 import argparse
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
-import nbformat
-from nbformat import NotebookNode
-
+from grading import ids
+from grading.answers import LARGEST, Answers, Issued, shown
 from tools import exercises, notebooks
-
-LARGEST = 20 * 2**20  # bytes of a notebook, as in grading/
-WRITTEN_ID = re.compile(r"""^student *= *(["'])(.*?)\1""", re.M)
 
 
 def main(arguments: list[str]) -> int:
@@ -56,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 def collect(home: Path, work: str, folder: Path) -> Iterator[tuple[str, str, str, str]]:
     """Copy what the student of a home hands in: (student, set, time, note) of each set."""
-    student, course = home.name, home / Path(work).parts[0]
+    student, course = ids.composed(home.name), home / Path(work).parts[0]
     try:
         owner = course.lstat()
     except FileNotFoundError:
@@ -68,16 +64,25 @@ def collect(home: Path, work: str, folder: Path) -> Iterator[tuple[str, str, str
         why = "only root can read it" if owner.st_uid else f"{course.name} is root's"
         yield student, "-", "-", f"NOT COLLECTED: {why}"
         return
+    lost = set()  # links that lead nowhere, of which each is told once
     for released in sorted(exercises.EXERCISES.glob("*/*.ipynb")):
         name = released.stem
+        path = f"{work}/exercises/{name}/{released.name}"
         try:
-            content, seconds = read(owner, home, f"{work}/exercises/{name}/{released.name}")
+            content, seconds = read(owner, home, path)
         except FileNotFoundError:
+            continue
+        except Linked as error:
+            if (link := dangling(owner, home, path)) and link not in lost:
+                lost.add(link)
+                yield student, "-", "-", f"NOT COLLECTED: {link} is a link that leads nowhere"
+            elif not link and may_be_begun(owner, home / path, released, student):
+                yield student, name, "-", f"NOT COLLECTED: {error.strerror}"
             continue
         except OSError as error:
             yield student, name, "-", f"NOT COLLECTED: {error.strerror}"
             continue
-        if not (note := described(content, notebooks.read(released), student)):
+        if not (note := described(content, released, student)):
             continue
         target = folder / student / name / released.name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -87,11 +92,15 @@ def collect(home: Path, work: str, folder: Path) -> Iterator[tuple[str, str, str
         yield student, name, time, note
 
 
+class Linked(OSError):
+    """A file is not read, because the way to it has a link."""
+
+
 def read(owner: os.stat_result, home: Path, name: str) -> tuple[bytes, float]:
     """The content of a plain file in a home, and the time of its last change.
 
-    Raises an OSError that says why if ``owner`` cannot read it, if the way to it has a link, or if
-    it belongs to another user.
+    Raises an OSError that says why if ``owner`` cannot read it or if it belongs to another user,
+    and one that is ``Linked`` if the way to it has a link.
     """
     *folders, last = Path(name).parts
     with rights_of(owner):
@@ -105,7 +114,7 @@ def read(owner: os.stat_result, home: Path, name: str) -> tuple[bytes, float]:
         except (FileNotFoundError, PermissionError):
             raise
         except OSError as error:
-            raise OSError(error.errno, f"{name} is a link, or leads through one") from None
+            raise Linked(error.errno, f"{name} is a link, or leads through one") from None
         finally:
             os.close(here)
         with os.fdopen(file, "rb") as opened:
@@ -115,6 +124,36 @@ def read(owner: os.stat_result, home: Path, name: str) -> tuple[bytes, float]:
             if facts.st_size > LARGEST:
                 raise OSError(0, f"{name} has more than {LARGEST // 2**20} MB")
             return opened.read(), facts.st_mtime
+
+
+def dangling(owner: os.stat_result, home: Path, name: str) -> str:
+    """The first link on the way to a file that leads nowhere, or ""."""
+    here = home
+    with rights_of(owner):
+        for part in Path(name).parts:
+            here = here / part
+            try:
+                here.stat()
+            except FileNotFoundError:
+                return str(here.relative_to(home)) if here.is_symlink() else ""
+            except OSError:  # it leads to where the student must not look
+                return ""
+    return ""
+
+
+def may_be_begun(owner: os.stat_result, path: Path, released: Path, student: str) -> bool:
+    """Whether a set that is only reached by a link may hold answers: what its owner sees there."""
+    try:
+        with rights_of(owner), os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST:
+                return True
+            content = file.read()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return bool(described(content, released, student))
 
 
 @contextmanager
@@ -135,24 +174,25 @@ def rights_of(owner: os.stat_result) -> Iterator[None]:
         os.setgroups(groups)
 
 
-def described(content: bytes, released: NotebookNode, student: str) -> str:
-    """What is worth saying of a set that was begun; "" if its answers are as they were released."""
+def described(content: bytes, released: Path, student: str) -> str:
+    """What is worth saying of a set that was begun; "" if its answers are as they were released.
+
+    What counts as begun is what the grader finds, in whatever cells.
+    """
     try:
-        cells = nbformat.reads(content.decode(), as_version=4).cells
-    except Exception as error:  # of any kind, because the file is a student's
-        return f"collected, but it is not a whole notebook ({type(error).__name__})"
-    sources = {cell.get("id", ""): cell.source for cell in cells}
-    answers = {
-        cell.id: cell.source
-        for cell in released.cells
-        if cell.metadata.nbgrader.get("solution") and cell.id != "student"
-    }
-    if all(sources.get(name, source).split() == source.split() for name, source in answers.items()):
+        answers = Answers(content, issued(released), student)
+    except ValueError as problem:
+        return f"collected, but {str(problem).partition(': ')[0]}"
+    if not answers.begun:
         return ""
-    written = WRITTEN_ID.findall(sources.get("student", ""))
-    if not written or written[-1][1].strip() == student:
+    if answers.written_id in ("", student):
         return "collected"
-    return f"collected; its id is {written[-1][1]!a}, and it will be graded as {student!r}"
+    return f"collected; its id is {shown(answers.written_id)}, and it will be graded as {student!r}"
+
+
+@cache
+def issued(released: Path) -> Issued:
+    return Issued.of(notebooks.read(released))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell
 
+from grading.answers import digest
 from tests.grading.classroom import CELLS, LESSON, MARKS, Class
 from tools import notebooks
 
@@ -219,7 +220,7 @@ def test_the_tables_have_everybody_and_what_a_person_must_look_at(
     assert sums == {name: sum(float(row["points"]) for row in rows[name].values()) for name in rows}
     late = [name for name, tasks in rows.items() if "late" in tasks["fast"]["reason"]]
     assert sorted(late) == ["'=1+1", SCRIPT]
-    assert rows[SCRIPT]["fast"]["reason"].endswith("; late by 1.0 hours")
+    assert rows[SCRIPT]["fast"]["reason"].endswith("; late by 1 h")
     most_like = {row["student"]: row["most like"] for row in graded.table("alike")}
     assert most_like["copied-1"] == "copied-2"
     assert most_like["copied-2"] == "copied-1"
@@ -257,8 +258,10 @@ def test_the_graded_notebook_has_nbgraders_layout(graded: Class) -> None:
 
 def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class, rows: dict) -> None:
     path = graded.out / "manual.csv"
-    head = "student,lesson,task,points,comment\n"
-    assert path.read_text() == f"{head}'=1+1,{LESSON},say,,\ngrace,{LESSON},say,,\n"
+    first, second = digest(["It is."]), digest([TEXT])
+    head = "student,lesson,task,points,comment,marked answer\n"
+    lines = f"'=1+1,{LESSON},say,,,{first}\ngrace,{LESSON},say,,,{second}\n"
+    assert path.read_text() == head + lines
     assert rows["grace"]["say"]["reason"] == "to be marked by hand, in manual.csv"
     assert rows["ada"]["say"]["points"] == "0.0"
     path.write_text(path.read_text().replace("say,,", "say,1.5,Nearly: why <b>?"))

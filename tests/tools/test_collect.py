@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from nbformat.v4 import new_code_cell
 
 from tools import collect, exercises, notebooks
 
@@ -85,8 +86,8 @@ def test_a_damaged_file_is_the_graders_and_other_names_are_nobodys(hub: Hub, cap
     path = hub.write("grace", answer="macs = 2")
     path.rename(path.with_name(f"{SET.stem}.yours-1.ipynb"))
     assert hub.collect(capsys) == [
-        "ada 03_macs_and_flops 1970-01-01 00:00:00 collected, but it is not a whole notebook "
-        "(NotJSONError)",
+        "ada 03_macs_and_flops 1970-01-01 00:00:00 collected, but the file is not a whole "
+        "notebook (NotJSONError)",
         "grace - - nothing was handed in",
     ]
 
@@ -101,6 +102,54 @@ def test_a_link_out_of_a_home_collects_nothing(hub: Hub, capsys) -> None:
     assert [line.split()[0] for line in lines] == ["ada", "grace", "zoe"]
     assert all("NOT COLLECTED" in line and "is a link" in line for line in lines[1:])
     assert [folder.name for folder in hub.folder.iterdir()] == ["ada"]
+
+
+def test_work_in_cells_without_ids_or_in_new_ones_is_collected(hub: Hub, capsys) -> None:
+    bare, untouched = hub.write("bare", answer="macs = 1"), hub.write("untouched")
+    for path in (bare, untouched):  # as an old editor saves it
+        copy = notebooks.read(path)
+        copy.nbformat_minor = 4
+        for cell in copy.cells:
+            cell.metadata = {}
+            del cell["id"]
+        path.write_text(notebooks.as_text(copy))
+    for student, removed in (("replaces", 1), ("adds", 0)):
+        path = hub.write(student)
+        copy = notebooks.read(path)
+        place = [cell.id for cell in copy.cells].index("hand-answer")
+        copy.cells[place : place + removed] = [new_code_cell("macs = 1")]
+        path.write_text(notebooks.as_text(copy))
+    first = hub.write("first-cell")
+    first.write_text(first.read_text().replace("student = ", "macs = 1\\nstudent = ", 1))
+    lines = {line.split()[0]: line for line in hub.collect(capsys)}
+    assert lines.pop("untouched") == "untouched - - nothing was handed in"
+    assert sorted(lines) == ["adds", "bare", "first-cell", "replaces"]
+    assert all(line.endswith(" collected") for line in lines.values())
+    assert sorted(folder.name for folder in hub.folder.iterdir()) == sorted(lines)
+
+
+def test_of_a_linked_home_only_what_was_begun_is_reported(hub: Hub, capsys) -> None:
+    begun, untouched = hub.write("begun", answer="macs = 1"), hub.write("untouched")
+    hub.home("lost")
+    for path in (begun, untouched):
+        work = path.parents[2]
+        for other in exercises.EXERCISES.glob("0[12]_*"):
+            (work / "exercises" / other.name).mkdir()
+            copy = notebooks.read(other / f"{other.name}.ipynb")
+            (work / "exercises" / other.name / f"{other.name}.ipynb").write_text(
+                notebooks.as_text(copy)
+            )
+        work.rename(work.with_name("elsewhere"))
+        work.symlink_to("elsewhere")
+    lost = hub.homes / "lost" / "measure-pytorch" / "work"
+    lost.rename(lost.with_name("away"))
+    lost.symlink_to("nowhere")
+    assert hub.collect(capsys) == [
+        f"begun {SET.stem} - NOT COLLECTED: measure-pytorch/work/exercises/{SET.stem}/{SET.name} "
+        "is a link, or leads through one",
+        "lost - - NOT COLLECTED: measure-pytorch/work is a link that leads nowhere",
+        "untouched - - nothing was handed in",
+    ]
 
 
 @AS_ROOT
