@@ -45,3 +45,36 @@ def test_a_step_counts_once(tmp_path: Path) -> None:
     exec(cell.source.split("names =")[0], lesson)
     rows, *_ = lesson["read"](tmp_path / "trace.json")
     assert sorted(rows.cat) == ["kernel", "user_annotation"]
+
+
+def gpu_trace(gpus: int, runtime: str) -> dict[str, list]:
+    """A trace of 20 kernels of 100 µs that ``gpus`` run in turn, each 10 µs after its launch."""
+    events = []
+    for number in range(20):
+        launch = {"cat": runtime, "name": "launch", "pid": 9, "ts": 100 * number + 10, "dur": 5}
+        kernel = {"cat": "kernel", "name": "gemm", "pid": number % gpus, "dur": 100}
+        kernel["ts"] = 100 * number + 20
+        events += [
+            event | {"ph": "X", "args": {"correlation": number}} for event in (launch, kernel)
+        ]
+    return {"traceEvents": events}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "runtime", "expected"),
+    [
+        (1, "cuda_runtime", "GPU 0 busy for 100%, median delay 10 µs"),
+        (1, "xpu_runtime", "GPU 0 busy for 100%, median delay 10 µs"),
+        (1, "other", "GPU 0 busy for 100%, no launch of its work was recorded"),
+        (2, "cuda_driver", "; ".join(f"GPU {n} busy for 53%, median delay 10 µs" for n in (0, 1))),
+    ],
+)
+def test_a_trace_of_your_own(tmp_path: Path, gpus: int, runtime: str, expected: str) -> None:
+    cells = {cell.id: cell.source for cell in notebooks.read(LESSON).cells}
+    lesson = {"chrome_trace": chrome_trace}
+    exec(cells["setup-read"].split("names =")[0], lesson)
+    exec(cells["busy-function"], lesson)
+    exec(cells["yours-read"].split("answers =")[0], lesson)
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(gpu_trace(gpus, runtime)))
+    assert lesson["answer"](path) == expected
