@@ -4,11 +4,15 @@ The cells for GPUs run on a pretended one, so that no name is wrong. What they m
 CPU's. That a real GPU gives what the text says of it is checked by whoever has one.
 """
 
+import ast
+import json
 import os
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 from helpers import terminal
@@ -40,16 +44,151 @@ except TypeError as error:
     assert printed == "got an unexpected keyword argument 'devise'\n"
 
 
+# What cells did before, what they do now, and a part of the refusal.
+MISTAKES = {
+    "CUDA starts for a CPU profile": (
+        "with profile(): ones.sum()",
+        "with profile(activities=[ProfilerActivity.CPU]): ones.sum()",
+        "profile() without activities",
+    ),
+    "CUPTI starts in the profile": (
+        "with profile(activities=both): ones.sum()",
+        "with profile(activities=both, schedule=second_step): ones.sum()",
+        "begin with a step of warm-up",
+    ),
+    "stacks of C++": (
+        "torch.cuda.memory._record_memory_history(max_entries=10)",
+        "torch.cuda.memory._record_memory_history(stacks='python', max_entries=10)",
+        "pass stacks='python'",
+    ),
+    "an event that was not waited for": (
+        "first.record(); last.record(); first.elapsed_time(last)",
+        "first.record(); last.record(); torch.cuda.synchronize(); first.elapsed_time(last)",
+        "synchronise before elapsed_time",
+    ),
+    "a clock that waits for another GPU": (
+        "ones.to('cuda:1'); torch.cuda.synchronize()",
+        "torch.cuda.set_device(1); ones.to('cuda:1'); torch.cuda.synchronize()",
+        "the work is on cuda:1, but synchronize() waits for cuda:0",
+    ),
+    "more ranks than GPUs": (
+        "torch.cuda.set_device(2)",
+        "torch.cuda.set_device(0)",
+        "invalid device ordinal",
+    ),
+    "the memory of an earlier run": (
+        "model_twice(freed=False)",
+        "model_twice(freed=True)",
+        "-105984",
+    ),
+}
+SETTING = """
+import json, sys, torch
+from torch.profiler import ProfilerActivity, profile, schedule
+from helpers import units, workloads
+
+ones, both = torch.ones(4), [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+second_step = schedule(wait=0, warmup=1, active=1)
+first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+def model_twice(freed):
+    global model
+    for _ in range(2):
+        if freed:
+            model = None
+        before = torch.cuda.memory_allocated()
+        model = workloads.SmallCNN().cuda()
+        units.size(torch.cuda.memory_allocated() - before)
+        model(torch.ones(1, 3, 32, 32).cuda()).sum().backward()
+
+answers = {}
+for name, snippets in json.loads(sys.argv[1]).items():
+    answers[name] = []
+    for snippet in snippets[:2]:
+        try:
+            exec(snippet)
+            answers[name].append("")
+        except (RuntimeError, ValueError) as error:
+            answers[name].append(str(error))
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def refusals() -> dict[str, list[str]]:
+    """What the pretended GPU says of each mistake, and of what is right."""
+    environment = {"PYTHONPATH": os.pathsep.join([str(PRETENDED), str(notebooks.ROOT)])}
+    program = ["python", "-c", SETTING, json.dumps(MISTAKES)]
+    done = terminal.run(program, PRETENDED_GPUS="2", **environment)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_refused_and_what_is_right_is_not(name: str, refusals: dict) -> None:
+    mistake, right = refusals[name]
+    assert MISTAKES[name][2] in mistake
+    assert right == ""
+
+
+def run_twice(lesson: NotebookNode) -> NotebookNode:
+    """A copy of ``lesson`` that ends with its cells for GPUs once more, as a reader runs them."""
+    copy = nbformat.from_dict(lesson)
+    for cell in filter(for_gpus, lesson.cells):
+        copy.cells.append(nbformat.from_dict(cell | {"id": f"{cell.id}-again"}))
+    return copy
+
+
 @pytest.mark.everything
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_cells_for_gpus_run_on_a_pretended_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(PRETENDED), prepend=os.pathsep)
-    # The other cells may err: a pretended GPU disturbs what they measure of the CPU.
-    lesson = refresh.execute(notebooks.read(path), path.parent, failing=True)
-    for cell in filter(for_gpus, lesson.cells):
-        printed = "".join(text for _, text in notebooks.texts(cell.outputs))
-        assert [out for out in cell.outputs if out.output_type == "error"] == [], cell.id
-        assert "no cuda gpu here" not in printed.lower(), cell.id
+    # The other cells may err: a pretended GPU disturbs what they measure of the CPU. A claim on a
+    # time of the GPU may fail, too, because the time is the CPU's.
+    lesson = refresh.execute(run_twice(notebooks.read(path)), path.parent, failing=True)
+    for cell in lesson.cells:
+        errors = [out.ename for out in cell.get("outputs", []) if out.output_type == "error"]
+        assert "Refused" not in errors, cell.id
+        if for_gpus(cell):
+            printed = "".join(text for _, text in notebooks.texts(cell.outputs))
+            assert set(errors) <= {"ClaimError"}, cell.id
+            assert "no cuda gpu here" not in printed.lower(), cell.id
+
+
+def profiles_of_everything(source: str) -> list[int]:
+    """The lines on which torch.profiler's ``profile`` is called without ``activities``."""
+    tree = ast.parse(source)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in imports if node.module == "torch.profiler"]
+    if not any(name.name == "profile" for node in imports for name in node.names):
+        return []
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [
+        call.lineno
+        for call in calls
+        if ast.unparse(call.func) == "profile"
+        and not {"activities", "use_cuda"} & {keyword.arg for keyword in call.keywords}
+    ]
+
+
+def test_a_profile_of_everything_is_found() -> None:
+    source = "from torch.profiler import profile\nprofile(activities=[])\nprofile(with_stack=True)"
+    assert profiles_of_everything(source) == [3]
+    assert profiles_of_everything("from thop import profile\nprofile(model)") == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*notebooks.NOTEBOOKS.glob("*.ipynb"), *notebooks.NOTEBOOKS.glob("scripts/*.py")]),
+    ids=lambda path: path.stem,
+)
+def test_a_profile_says_what_it_records(path: Path) -> None:
+    """Without activities, a profile of the CPU starts CUDA and occupies memory on the GPU."""
+    if path.suffix == ".py":
+        source = path.read_text(encoding="utf-8")
+    else:
+        cells = [cell.source for cell in notebooks.read(path).cells if cell.cell_type == "code"]
+        source = "\n".join(map(TransformerManager().transform_cell, cells))  # %magic to Python
+    assert profiles_of_everything(source) == []
 
 
 AS_IF_BUILT_FOR_CUDA = """
