@@ -311,11 +311,12 @@ def main() -> None:
     if Path(units.__file__).parent != Path(__file__).parent:
         sys.exit(f"This program needs the course's package helpers.{another_helpers()}")
     try:
-        print(compare(options.old, options.new, options.seconds, options.difference, show))
+        result = compare(options.old, options.new, options.seconds, options.difference, show)
     except (TypeError, ValueError, subprocess.TimeoutExpired) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit("Interrupted: no verdict.")
+    print(f"{options.new}, compared with {options.old}: {result}")
 
 
 def another_helpers() -> str:
