@@ -4,8 +4,9 @@
 """
 
 from nbconvert.preprocessors import TagRemovePreprocessor
+from nbformat import NotebookNode
 from nbgrader.converters import GenerateAssignment
-from nbgrader.preprocessors import LockCells
+from nbgrader.preprocessors import ClearSolutions, LockCells, NbGraderPreprocessor
 
 c = get_config()  # noqa: F821  (nbgrader puts it there)
 
@@ -22,7 +23,22 @@ c.ClearSolutions.text_stub = "*Your answer*"
 c.TagRemovePreprocessor.enabled = True
 c.TagRemovePreprocessor.remove_cell_tags = {"wrong"}
 steps = GenerateAssignment.preprocessors.default()
-c.GenerateAssignment.preprocessors = [TagRemovePreprocessor, *steps[steps.index(LockCells) :]]
+steps = [TagRemovePreprocessor, *steps[steps.index(LockCells) :]]
+
+
+class LeaveOneId(NbGraderPreprocessor):
+    """The id's cell has one place to fill in: the empty id, without "your answer" below it."""
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: dict, index: int
+    ) -> tuple[NotebookNode, dict]:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "student":
+            cell.source = cell.source.removesuffix("\n" + c.ClearSolutions.code_stub["python"])
+        return cell, resources
+
+
+steps.insert(steps.index(ClearSolutions) + 1, LeaveOneId)
+c.GenerateAssignment.preprocessors = steps
 
 c.ExecutePreprocessor.timeout = 120
 c.OverwriteCells.add_missing_cells = True  # a check that was deleted counts as failed

@@ -1,17 +1,19 @@
 """What the exercises use: inputs that vary with the student, and checks that end in a sentence.
 
-A check asks with ``expect``: it prints one line when the answer is right, and raises a sentence
-when it is not. Before a check computes with an answer, it asks with ``answer`` or ``function``
-whether the answer has the right type. What a check hands to a student's function, and what it gets
-back, is data: numbers, strings, lists, dictionaries, tensors, or one of the small classes at the
-end of this module.
+A check asks with ``expect`` whether an answer is right, or with ``fits`` whether it is possible:
+they print one line if it is, and raise ``WrongAnswer`` with a sentence if it is not. Before a check
+computes with an answer, it asks with ``answer`` or ``function`` whether the answer has the right
+type. What a check hands to a student's function, and what it gets back, is data: numbers, strings,
+lists, dictionaries, tensors, or one of the small classes at the end of this module.
 """
 
 import hashlib
 import io
+import math
 import random
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -28,43 +30,86 @@ READERS = (__name__, "grading.values")  # who may read what has to be measured
 RECORDINGS = Path(__file__).resolve().parent.parent / "assets" / "recordings"
 
 
+class OneLine(Exception):
+    """An error of which a notebook shows its sentence, because a traceback leads only to here."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback; the cell has failed all the same."""
+        sentence = " ".join(str(self).splitlines())
+        return [f"\x1b[31m✗\x1b[0m {sentence}"]  # a red mark
+
+
+class WrongAnswer(OneLine, AssertionError):
+    """An answer is wrong, or there is none yet."""
+
+
+class MissingId(OneLine, ValueError):
+    """There is no id to draw numbers from."""
+
+
 def draw(student: str, task: str) -> random.Random:
     """Random numbers that are the same for each run of this student's task, and for no other's."""
     if not isinstance(student, str) or not student.strip():
-        raise ValueError(
-            f"student must be your id, such as 'ada', but got {student!r}: "
-            "write it into the first cell, and run that again"
+        raise MissingId(
+            f"student must be your id, such as 'ada', but got {_shown(student)}: type your id "
+            "between the quotes in the first code cell, run that cell, and then run this one again"
         )
-    seed = hashlib.sha256(f"{student.strip()}\n{task}".encode()).digest()
+    # A letter with an accent may be written as one character or as two: the same id.
+    name = unicodedata.normalize("NFC", student.strip())
+    seed = hashlib.sha256(f"{name}\n{task}".encode()).digest()
     return random.Random(int.from_bytes(seed[:8], "big"))
 
 
 def expect(what: str, result: object, expected: object, within: float = 0.0) -> None:
-    """Print that ``what`` is right, or raise an AssertionError that shows the answer.
+    """Print that ``what`` is right, or raise a WrongAnswer that shows the answer.
 
     ``within`` is the share by which a number, or each number in a list, a dictionary or a tensor,
-    may differ from what was expected. Lists and tuples are alike; a whole number may come as a
-    float; True is not 1.
+    may differ from what was expected. Lists, tuples, arrays and tensors of the same numbers are
+    alike; a whole number may come as a float; True is not 1; infinity and nan equal themselves.
     """
     if result is ...:
-        raise AssertionError(f"{what}: not answered yet")
+        raise WrongAnswer(f"{what}: not answered yet")
     if not _same(result, expected, within):
         near = f", within {100 * within:g}%" if within else ""
         text = f"{what}: expected {_shown(expected)}{near}, but got {_shown(result)}"
-        result = _plain(result)
+        result, expected = _plain(result), _plain(expected)
         if _is_tensor(expected) and _is_tensor(result) and result.shape == expected.shape:
-            largest = (result.double() - expected.double()).abs().max().item()
-            text += f"; two values differ by {largest:.3g}"
-        raise AssertionError(text)
+            differences = (result.double() - expected.double()).abs()
+            if (differences > 0).any():  # not only nan
+                largest = differences[differences > 0].max().item()
+                text += f"; two values differ by {largest:.3g}"
+        raise WrongAnswer(text)
     print(f"✓ {what}")
+
+
+def fits(what: str, value: object, expected: str, right: bool) -> None:
+    """Print that ``what`` is as ``expected``, or raise a WrongAnswer that shows its ``value``.
+
+    For a condition that many answers meet: ``expected`` says it in words, such as "at least 1".
+
+    >>> fits("size", 16, "a number from 8 to 32", 8 <= 16 <= 32)
+    ✓ size is a number from 8 to 32
+    """
+    if value is ...:
+        raise WrongAnswer(f"{what}: not answered yet")
+    if not right:
+        raise WrongAnswer(f"{what}: expected {expected}, but got {_shown(value)}")
+    print(f"✓ {what} is {expected}")
 
 
 def one_of(what: str, result: object, options: str) -> None:
     """Print that a choice was made among ``options``, such as "abcd", or raise a sentence."""
+    if result is ...:
+        raise WrongAnswer(f"{what}: not answered yet")
     if not isinstance(result, str) or len(result) != 1 or result not in options:
         listed = ", ".join(f'"{option}"' for option in options)
-        raise AssertionError(f"{what}: expected one of {listed}, but got {_shown(result)}")
-    print(f"✓ {what}: {result} was chosen")
+        raise WrongAnswer(f"{what}: expected one of {listed}, but got {_shown(result)}")
+    print(f"○ {what}: {result} was chosen; a hidden check says whether it is right")
+
+
+def hidden_checks_follow() -> None:
+    """Print that a ✓ is not the end: once per task, after its last check that a student sees."""
+    print("… hidden checks follow when your work is graded")
 
 
 def answer(name: str, value: object, kind: object) -> object:
@@ -72,14 +117,15 @@ def answer(name: str, value: object, kind: object) -> object:
 
     A kind is ``float`` (any number), ``int`` (any whole number), another class, a list of kinds (a
     list of that length), ``[kind, ...]`` (a list of one or more), a dictionary of kinds (one with
-    these keys at least), or ``{str: kind}`` (one with any names as keys).
+    these keys at least), or ``{str: kind}`` (one with any names as keys). Where a list is expected,
+    a tuple, an array or a tensor is welcome, and is returned as a list.
     """
-    value = _plain(value)
     if value is ...:
-        raise AssertionError(f"{name}: not answered yet")
-    if not _is_kind(value, kind):
-        raise AssertionError(f"{name}: expected {_kind_name(kind)}, but got {_shown(value)}")
-    return value
+        raise WrongAnswer(f"{name}: not answered yet")
+    fitted = _fitted(value, kind)
+    if not _is_kind(fitted, kind):
+        raise WrongAnswer(f"{name}: expected {_kind_name(kind)}, but got {_shown(value)}")
+    return fitted
 
 
 def function(
@@ -92,7 +138,7 @@ def function(
     """
     value = getattr(value, "unchecked", value)  # a check may run again
     if not callable(value):
-        raise AssertionError(f"{name}: expected a function, but got {_shown(value)}")
+        raise WrongAnswer(f"{name}: expected a function, but got {_shown(value)}")
 
     if hasattr(value, "in_place"):  # of a grader
         value.in_place = in_place
@@ -106,12 +152,28 @@ def function(
     return checked
 
 
-def _is_kind(value: object, kind: object) -> bool:
-    """Whether ``value`` is of the kind, as ``answer`` describes kinds."""
+def _fitted(value: object, kind: object) -> object:
+    """``value`` in Python's own types, with lists wherever the kind is a list."""
     value = _plain(value)
+    if kind is list:
+        return _listed(value)
+    if isinstance(kind, list):
+        value = _listed(value)
+        kinds = kind[:1] * len(value) if isinstance(value, list) and kind[-1] is ... else kind
+        if isinstance(value, list) and len(value) == len(kinds):
+            return list(map(_fitted, value, kinds))
+    elif isinstance(kind, dict) and isinstance(value, dict):
+        other = kind.get(str, object)
+        return {key: _fitted(item, kind.get(key, other)) for key, item in value.items()}
+    return value
+
+
+def _is_kind(value: object, kind: object) -> bool:
+    """Whether ``value``, which is fitted, is of the kind, as ``answer`` describes kinds."""
     if kind in (int, float):
         number = isinstance(value, Real) and not isinstance(value, bool)
-        return number and (kind is float or float(value).is_integer())
+        whole = isinstance(value, Integral) or (number and float(value).is_integer())
+        return number and (kind is float or whole)
     if isinstance(kind, list):
         if not isinstance(value, list) or not value:
             return False
@@ -178,11 +240,11 @@ def faster(
         if ratio >= at_least:
             return print(f"✓ {what}: the same result, {units.ratio(ratio)} as fast")
     came = units.ratio(ratio)
-    raise AssertionError(f"{what}: expected at least {at_least:g} times as fast, but got {came}")
+    raise WrongAnswer(f"{what}: expected at least {at_least:g} times as fast, but got {came}")
 
 
 def _ratio(what: str, fast: Callable, slow: Callable, given: tuple, within: float) -> float:
-    """How many times as fast ``fast`` is for one input; an AssertionError if it differs."""
+    """How many times as fast ``fast`` is for one input; a WrongAnswer if it differs."""
     # A grader's stand-in for a student's function first brings the arguments to where it runs.
     fast = getattr(fast, "unchecked", fast)
     bring = getattr(fast, "prepared", partial(partial, fast))
@@ -193,7 +255,7 @@ def _ratio(what: str, fast: Callable, slow: Callable, given: tuple, within: floa
         results[name] = calls[name]()
         seconds[name] = time.perf_counter() - start
     if not _same(results["fast"], results["slow"], within):
-        raise AssertionError(
+        raise WrongAnswer(
             f"{what}: a different result, so its speed does not count: expected "
             f"{_shown(results['slow'])}, but got {_shown(results['fast'])}"
         )
@@ -206,9 +268,21 @@ def _plain(value: object) -> object:
         return list(value)
     if getattr(value, "ndim", 1) == 0:
         return value.item()
-    if "torch" in sys.modules and type(value).__name__ == "ndarray" and value.dtype.kind in "biuf":
+    if "torch" in sys.modules and _is_array(value):
         return sys.modules["torch"].as_tensor(value.copy())
     return value.detach().cpu() if _is_tensor(value) else value
+
+
+def _listed(value: object) -> object:
+    """A plain value; an array or a tensor as a list of its rows or of its numbers."""
+    if _is_array(value) or _is_tensor(value):
+        return list(map(_plain, value))
+    return value
+
+
+def _is_array(value: object) -> bool:
+    """Whether it is an array of NumPy's that holds numbers, which a grader can receive."""
+    return type(value).__name__ == "ndarray" and value.dtype.kind in "biuf"
 
 
 def _is_tensor(value: object) -> bool:
@@ -221,15 +295,18 @@ def _same(result: object, expected: object, within: float) -> bool:
     if isinstance(expected, bool) or isinstance(result, bool) or expected is None:
         return type(result) is type(expected) and result == expected
     if isinstance(expected, Real):
-        return isinstance(result, Real) and abs(result - expected) <= within * abs(expected)
+        return isinstance(result, Real) and _near(result, expected, within)
     if _is_tensor(expected):
         if not _is_tensor(result) or result.shape != expected.shape:
             return False
         if not (result.is_floating_point() or expected.is_floating_point()):
             return result.equal(expected)
-        worst = within * expected.double().abs().max().item() if expected.numel() else 0.0
-        return result.double().allclose(expected.double(), rtol=0, atol=worst)
+        sizes = expected.double().abs()
+        sizes = sizes[sizes.isfinite()]
+        worst = within * sizes.max().item() if sizes.numel() else 0.0
+        return result.double().allclose(expected.double(), rtol=0, atol=worst, equal_nan=True)
     if isinstance(expected, list):
+        result = _listed(result)
         alike = isinstance(result, list) and len(result) == len(expected)
         return alike and all(map(_same, result, expected, repeat(within)))
     if isinstance(expected, dict):
@@ -241,15 +318,42 @@ def _same(result: object, expected: object, within: float) -> bool:
     return isinstance(result, str) and result == expected
 
 
+def _near(result: Real, expected: Real, within: float) -> bool:
+    """Whether two numbers differ by at most this share; only the same infinity is near one."""
+    try:
+        if math.isfinite(result) and math.isfinite(expected):
+            return bool(abs(result - expected) <= within * abs(expected))
+        return result == expected or (math.isnan(result) and math.isnan(expected))
+    except OverflowError:  # a whole number larger than every float
+        return result == expected
+
+
 def _shown(value: object) -> str:
+    """``value`` in one line, cut if it is long."""
     if value is ...:
         return "..."
-    if _is_tensor(value) and value.numel() > 6:
-        return f"a tensor of shape {tuple(value.shape)}, sum {value.double().sum():.6g}"
+    value = _without_numpy(value)
+    if (_is_tensor(value) or _is_array(value)) and math.prod(value.shape) > 6:
+        kind = "a tensor" if _is_tensor(value) else "an array"
+        return f"{kind} of shape {tuple(value.shape)}, sum {value.sum().item():.6g}"
+    if type(value).__name__ in ("Series", "DataFrame"):
+        return f"a {type(value).__name__} of pandas"
     if isinstance(value, Integral) and not isinstance(value, bool):
-        return f"{int(value):,}"
-    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+        text = f"{int(value):,}"
+    elif isinstance(value, float):
+        text = f"{value:.6g}"
+    else:
+        text = " ".join(line.strip() for line in repr(value).splitlines())
     return text if len(text) <= 160 else f"{text[:160]}…"
+
+
+def _without_numpy(value: object) -> object:
+    """``value`` with Python's numbers, also in containers: "2.5", not "np.float64(2.5)"."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_numpy, value))
+    if type(value) is dict:
+        return {key: _without_numpy(item) for key, item in value.items()}
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 # What a check may hand to a student's function besides plain data.

@@ -12,6 +12,7 @@ Every cell has a grade_id, TASK-WHAT; what it is follows from its nbgrader metad
     …-answer         what the student writes                      (solution)
     …-check          the checks, graded; may use what set-up and its own task's givens define,
                      and the names that the answer binds
+                     (once per task, ``hidden_checks_follow`` comes after the last that is seen)
     …-wrong-1, …     raw cells, tagged "wrong": another content for the answer's last cell; first
                      "# wrong: why", then perhaps "# fails: CHECK", if not all of the task's do
 """
@@ -197,7 +198,7 @@ def unclear_errors(which: Set, task: str) -> Iterator[str]:
         for wrong in (f"{name} = {value}", f"def {name}(*_): return {value}"):
             answers = {last.id: f"{last.source}\n\n{wrong}"}
             for check, error in grade(which, task, STUDENTS[0], answers, used).items():
-                if name in used[check] and error and not error.startswith("AssertionError"):
+                if name in used[check] and error and not error.startswith("WrongAnswer"):
                     yield f"{check}, after {wrong}: {error}"
 
 

@@ -62,6 +62,53 @@ def test_no_task_changes_a_name_that_the_cells_of_another_share(path: Path) -> N
             assert read & exercises.names(which.of(other)) == set(), (task, other)
 
 
+HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS\n?", flags=re.M | re.S)
+
+
+@by_name
+def test_a_check_finds_its_names_as_they_were_when_it_is_run_again(path: Path) -> None:
+    """A later one may bind an answer again, to what ``exercises.answer`` or ``function`` returns.
+
+    Cells of other tasks bind none of its names: the test above.
+    """
+    which = Set(path)
+    for task in which.tasks:
+        checks = which.of(task, "check")
+        for cell in checks:
+            cell.source = HIDDEN.sub("", cell.source)
+        for check, *later in (checks[place:] for place in range(len(checks))):
+            read = names_read(compile(check.source, check.id, "exec"))
+            again = read & exercises.names(later)
+            assert again <= exercises.names(which.of(task, "answer")), check.id
+
+
+@by_name
+def test_a_student_is_told_once_in_a_task_that_hidden_checks_follow(path: Path) -> None:
+    which = Set(path)
+    for task in which.tasks:
+        checks = [cell for cell in which.of(task, "check") if HIDDEN.search(cell.source)]
+        told = [cell for cell in checks if "exercises.hidden_checks_follow()" in cell.source]
+        assert len(told) == 1, task
+        assert "exercises.hidden_checks_follow()" in HIDDEN.sub("", told[0].source)
+        below = checks[checks.index(told[0]) + 1 :]
+        assert all(HIDDEN.sub("", cell.source).startswith("one_of(") for cell in below), task
+
+
+@by_name
+def test_no_check_that_a_student_sees_expects_only_true(path: Path) -> None:
+    """It would say that False came, and not show the student's value: ``exercises.fits`` does."""
+    which = Set(path)
+    for cell in (cell for task in which.tasks for cell in which.of(task, "check")):
+        assert not re.search(r", True\)|^ *True,?$", HIDDEN.sub("", cell.source), re.M), cell.id
+
+
+@by_name
+def test_the_cell_of_the_id_has_one_place_to_fill_in(path: Path) -> None:
+    released = notebooks.read(EXERCISES / path.parent.name / path.name)
+    (source,) = [cell.source for cell in released.cells if cell.id == "student"]
+    assert [line for line in source.splitlines() if not line.startswith("#")] == ['student = ""']
+
+
 @by_name
 def test_instructors_are_told_how_long_a_set_takes(path: Path) -> None:
     released = notebooks.read(EXERCISES / path.parent.name / path.name)

@@ -1,23 +1,31 @@
 import json
+import re
 import subprocess
 import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat.v4 import new_code_cell, new_notebook
 
 from grading import values
 from helpers import exercises
-from helpers.exercises import Work, draw, expect, faster, one_of
+from helpers.exercises import Work, draw, expect, faster, fits, one_of
+from tools.notebooks import ROOT
 
 
 def test_a_draw_depends_on_the_student_and_the_task_only() -> None:
     assert draw(" ada ", "03, a block").random() == 0.855109341830307
     assert draw("grace", "03, a block").random() != 0.855109341830307
     assert draw("ada", "03, another").random() != 0.855109341830307
+    one_character, two_characters = "Zo\u00eb", "Zoe\u0308"
+    assert draw(one_character, "03, a").random() == draw(two_characters, "03, a").random()
     for student in ("", "  ", ..., 3):
-        with pytest.raises(ValueError, match="student must be your id"):
+        with pytest.raises(ValueError, match=r"^student must be your id, .* first code cell, run"):
             draw(student, "03, a")
 
 
@@ -27,8 +35,17 @@ def test_a_set_without_tensors_does_not_wait_for_torch() -> None:
     subprocess.run([sys.executable, "-c", line], cwd=exercises.RECORDINGS, check=True)
 
 
+inf, nan = float("inf"), float("nan")
 RIGHT = [
     (3.0, 3, 0),
+    (inf, inf, 0),
+    (inf, inf, 0.1),
+    (nan, nan, 0),
+    (10**400, 10**400, 0),
+    (torch.tensor([inf, nan, 1.05]), torch.tensor([inf, nan, 1.0]), 0.1),
+    (np.array([1.5, 2]), [1.5, 2], 0),
+    (torch.tensor([[1, 2], [3, 4]]), [[1, 2], [3, 4]], 0),
+    ([np.array([1, 2]), torch.tensor(3)], [[1, 2], 3], 0),
     (np.float64(1.04), 1.0, 0.05),
     ((1, 2), [1, 2], 0),
     ({"a": 1.0}, {"a": 1.01}, 0.02),
@@ -40,7 +57,20 @@ WRONG = [
     (-1.0, 1.0, 0.5, "got -1$"),
     (True, 1, 0, "expected 1, but got True"),
     (1, True, 0, "expected True, but got 1"),
-    (float("nan"), 1.0, 0.5, "got nan"),
+    (nan, 1.0, 0.5, "expected 1, within 50%, but got nan$"),
+    (5, inf, 0.1, "expected inf, within 10%, but got 5$"),
+    (inf, 5, 0.1, "expected 5, within 10%, but got inf$"),
+    (-inf, inf, 0.1, "expected inf, within 10%, but got -inf$"),
+    (10**400, 3.0, 0, "expected 3, but got 10,000,"),
+    (torch.tensor([5.0, 1]), torch.tensor([inf, 1]), 0.1, "two values differ by inf$"),
+    (torch.tensor([inf, 1]), torch.tensor([inf, 9]), 0.1, "two values differ by 8$"),
+    (torch.tensor([nan]), torch.tensor([1.0]), 0, r"got tensor\(\[nan\]\)$"),
+    (np.array([1.5, 2]), [1, 2], 0, r"expected \[1, 2\], but got array\(\[1.5, 2. \]\)$"),
+    (np.arange(9), [1, 2], 0, r"got an array of shape \(9,\), sum 36$"),
+    ([np.float64(1.5)], [2], 0, r"got \[1\.5\]$"),
+    (np.array(["a"]), ["a"], 0, r"got array\(\['a'\]"),  # no data for a grader
+    (pd.Series([1, 2]), [1, 2], 0, "got a Series of pandas$"),
+    (torch.zeros(3, 1), 3, 0, "^[^\\n]+$"),
     ([1, 2], [1, 2, 3], 0, r"got \[1, 2\]"),
     ({"a": 1}, {"a": 2}, 0, "but got"),
     (None, 0, 0, "expected 0, but got None"),
@@ -61,10 +91,47 @@ def test_a_right_answer_is_marked_and_a_wrong_one_ends_in_a_sentence(
     for result, expected, within, sentence in WRONG:
         with pytest.raises(AssertionError, match=sentence):
             expect("it", result, expected, within)
-    for result in ("d", "ab", ..., 2):
+    for result in ("d", "ab", 2):
         with pytest.raises(AssertionError, match='it: expected one of "a", "b", "c", but'):
             one_of("it", result, "abc")
+    with pytest.raises(AssertionError, match=r"^it: not answered yet$"):
+        one_of("it", ..., "abc")
     assert capsys.readouterr().out == ""
+
+
+def test_a_condition_shows_the_value_that_does_not_meet_it(capsys: pytest.CaptureFixture) -> None:
+    fits("hot", 12, "a line of the table", True)
+    assert capsys.readouterr().out == "✓ hot is a line of the table\n"
+    with pytest.raises(AssertionError, match=r"^hot: expected a line of the table, but got 26$"):
+        fits("hot", 26, "a line of the table", False)
+    with pytest.raises(AssertionError, match=r"^hot: not answered yet$"):
+        fits("hot", ..., "a line of the table", False)
+
+
+FAILING = [
+    ("exercises.fits('hot', 26, 'a line', False)", "hot: expected a line, but got 26"),
+    ("exercises.expect('a', 'x\\ny', 3)", r"a: expected 3, but got 'x\ny'"),
+    ("exercises.expect('a', torch.ones(2, 2), 3)", "got tensor([[1., 1.], [1., 1.]])"),
+    ("exercises.draw('', 'a task')", "student must be your id"),
+]
+
+
+@pytest.mark.parametrize(("source", "sentence"), FAILING)
+def test_a_failed_check_is_one_line_in_a_notebook_and_the_cell_has_failed(
+    source: str, sentence: str
+) -> None:
+    cell = new_code_cell(f"import torch\nfrom helpers import exercises\n{source}")
+    client = NotebookClient(new_notebook(cells=[cell]), kernel_name="python3")
+    with pytest.raises(CellExecutionError, match=re.escape(sentence)):
+        client.execute(cwd=ROOT)
+    (output,) = cell.outputs
+    assert (output.output_type, output.ename in ("WrongAnswer", "MissingId")) == ("error", True)
+    assert sentence in output.evalue
+    (line,) = output.traceback
+    assert line == f"\x1b[31m✗\x1b[0m {output.evalue}"
+    assert "\n" not in line
+    done = subprocess.run([sys.executable, "-c", cell.source], cwd=ROOT, capture_output=True)
+    assert sentence in done.stderr.decode().splitlines()[-1]
 
 
 def test_an_answer_has_a_kind() -> None:
@@ -72,6 +139,17 @@ def test_an_answer_has_a_kind() -> None:
     exercises.answer("it", {"first": np.float32(1), "half": (2, torch.tensor(3))}, table)
     exercises.answer("it", {"a": [1, "x"], "b": [2.0, "y"]}, {str: [int, str]})
     exercises.answer("it", ["a", "b", "c"], [str, ...])
+    for value, kind, plain in [
+        (np.array([1.5, 2]), [float] * 2, [1.5, 2.0]),
+        (torch.tensor([[1, 2], [3, 4]]), [[int, ...], ...], [[1, 2], [3, 4]]),
+        ({"half": np.arange(2), "more": None}, {"half": [int] * 2}, {"half": [0, 1], "more": None}),
+        ([np.array([1, 2])], [list, ...], [[1, 2]]),
+        (np.float32(2), int, 2.0),
+    ]:
+        answered = exercises.answer("it", value, kind)
+        assert (answered, type(answered)) == (plain, type(plain))
+    rows = exercises.answer("it", torch.ones(2, 3), [torch.Tensor] * 2)
+    assert [row.shape for row in rows] == [(3,), (3,)]
     for value, kind, sentence in [
         (True, int, "a whole number, but got True"),
         (float("nan"), int, "a whole number, but got nan"),
@@ -80,6 +158,8 @@ def test_an_answer_has_a_kind() -> None:
         (["a", 1], [str, float, str], "a list of 3: a string, a number, a string, but"),
         ({"first": 1}, table, "a dictionary with 'first': a number, 'half': a list of 2"),
         ({1: 2}, {str: int}, "a dictionary, but got {1: 2}"),
+        (inf, int, "a whole number, but got inf"),
+        (np.arange(3), [float] * 2, r"a list of 2, each a number, but got array\(\[0, 1, 2\]\)"),
     ]:
         with pytest.raises(AssertionError, match=f"^it: expected {sentence}"):
             exercises.answer("it", value, kind)
