@@ -21,9 +21,10 @@ if find_spec("nbgrader") is None or sys.platform == "win32":
     pytest.skip("the grader needs nbgrader and Linux", allow_module_level=True)
 
 from grading import __main__ as grading
-from grading import by_hand, feedback, ids, kernel, results, score
+from grading import answers, by_hand, feedback, ids, kernel, results, score
 from helpers import exercises
 from tests.grading.classroom import LESSON, Class
+from tools import notebooks
 
 PAGE = feedback.page
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "zoë") for form in ("NFC", "NFD"))
@@ -354,3 +355,20 @@ def test_a_class_is_graded_with_a_long_path_for_temporary_files(tmp_path: Path) 
     done = subprocess.run(line, env=os.environ | {"TMPDIR": str(long)}, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert everyone.table("platform")[0][LESSON] == "10.0"
+
+
+def test_a_notebook_of_another_release_gets_one_note_and_is_not_begun_by_its_id() -> None:
+    name = "03_macs_and_flops"
+    released = notebooks.read(notebooks.NOTEBOOKS / "exercises" / name / f"{name}.ipynb")
+    solved = notebooks.read(notebooks.NOTEBOOKS / "solutions" / name / f"{name}.ipynb")
+    issued = answers.Issued.of(released, solved)
+    handed_in = notebooks.read(notebooks.NOTEBOOKS / "exercises" / name / f"{name}.ipynb")
+    for cell in handed_in.cells:
+        if "-check-" in cell.id:
+            cell.source += "\n# as it was in another release"
+        elif cell.source.endswith('student = ""'):
+            cell.source = 'student = "ada"\n...'
+    read = answers.Answers(notebooks.as_text(handed_in).encode(), issued, "ada")
+    assert (read.written_id, read.begun) == ("ada", False)
+    ((note,),) = read.notes.values()
+    assert note == "this is the notebook of another release: the checks of this one ran"
