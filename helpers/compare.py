@@ -275,7 +275,8 @@ def measure_in_process(old: str, new: str, seconds: float) -> Block:
     """``measure_block`` in a new process, which is started in the current folder."""
     command = ["python", "-m", "helpers.compare", old, new, f"--block={seconds}"]
     torch = sys.modules.get("torch")
-    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())} if torch else {}
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # if both are set, the second one wins
+    threads = {name: str(torch.get_num_threads()) for name in names} if torch else {}
     failed = f"{old!r} and {new!r} could not be compared"
     try:
         child = terminal.run(command, timeout=seconds + 110, **threads)

@@ -19,7 +19,8 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, in every process
+# Before torch is imported, in every process.
+os.environ.update({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
 
 from helpers import terminal, units
 from helpers.compare import compare, differs
