@@ -178,7 +178,7 @@ def test_a_profile_of_everything_is_found() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    sorted([*notebooks.NOTEBOOKS.glob("*.ipynb"), *notebooks.NOTEBOOKS.glob("scripts/*.py")]),
+    sorted([*notebooks.all_of_them(), *notebooks.NOTEBOOKS.glob("scripts/*.py")]),
     ids=lambda path: path.stem,
 )
 def test_a_profile_says_what_it_records(path: Path) -> None:
