@@ -230,25 +230,35 @@ def main(arguments: list[str]) -> int:
                     print(f"{target.relative_to(notebooks.ROOT)} released")
             return 0
         case ["draw", word, *tasks]:
-            which = Set(solution(word))
-            found = [bad for task in tasks or which.tasks for bad in lucky(which, task, 1000, 4)]
-            print(*found, sep="\n")
-            return 1 if found else 0
+            which, bad = Set(solution(word)), 0
+            for task in tasks or which.tasks:
+                say(f"... {task}: up to a thousand students, in about four seconds")
+                for found in lucky(which, task, 1000, 4):
+                    bad += 1
+                    say(found)
+            return 1 if bad else 0
         case ["try", word, *tasks]:
             which, bad = Set(solution(word)), 0
             for task in tasks or which.tasks:
+                say(f"... {task}: what the checks say of answers of wrong types")
                 for error in unclear_errors(which, task):
                     bad += 1
-                    print("BAD", error)
+                    say("BAD", error)
+                say(f"... {task}: the solution, the blank and each wrong answer")
                 for tried, results, expected in trials(which, task):
                     failed = {check for check, error in results.items() if error}
                     bad += failed != expected
-                    print("ok " if failed == expected else "BAD", task, tried)
+                    say("ok " if failed == expected else "BAD", task, tried)
                     for check, error in results.items():
-                        print(f"      {check}: {error or 'passed'}")
+                        say(f"      {check}: {error or 'passed'}")
             return 1 if bad else 0
     print(__doc__)
     return 2
+
+
+def say(*words: str) -> None:
+    """Print at once, also into a file or a pipe, because a set takes minutes."""
+    print(*words, flush=True)
 
 
 def solution(word: str) -> Path:
