@@ -3,7 +3,8 @@
 A fault is a few lines of that program and the lines that replace them in the fast program, as
 ``faults.toml`` lists them. They do not overlap, so a program may have any of them:
 ``source(["pixels", "copy"])`` has two. ``more_faults.toml`` lists faults that the program does not
-have, and which ``source`` can add.
+have, and which ``source`` can add. So does ``regressions.toml``, but a program can have only one of
+these, and none of the others in the same lines.
 """
 
 import tomllib
@@ -30,13 +31,14 @@ def _catalogue(name: str) -> dict[str, Fault]:
 
 
 FAULTS, MORE = _catalogue("faults.toml"), _catalogue("more_faults.toml")
+REGRESSIONS = _catalogue("regressions.toml")
 
 
 def source(names: Iterable[str]) -> str:
     """The text of the program with these faults and without the others."""
     names = set(names)
-    if unknown := names - set(FAULTS | MORE):
-        known = ", ".join(FAULTS | MORE)
+    if unknown := names - set(FAULTS | MORE | REGRESSIONS):
+        known = ", ".join(FAULTS | MORE | REGRESSIONS)
         raise ValueError(f"names must be of {known}, but got {sorted(unknown)}")
     text = SLOW.read_text(encoding="utf-8")
     for name, fault in FAULTS.items():
@@ -49,6 +51,10 @@ def source(names: Iterable[str]) -> str:
             raise ValueError(f"{SLOW.name} must have one place for the fault {name!r}")
         if name in names:
             text = text.replace(fault.fast, fault.slow)
+    for name in names & set(REGRESSIONS):
+        if text.count(REGRESSIONS[name].fast) != 1:
+            raise ValueError(f"{SLOW.name} must have one place for the regression {name!r}")
+        text = text.replace(REGRESSIONS[name].fast, REGRESSIONS[name].slow)
     return text
 
 

@@ -21,11 +21,22 @@ def test_any_faults_make_a_program_that_computes_the_same(tmp_path: Path) -> Non
     assert max(losses) - min(losses) < 1e-3
 
 
+def test_each_regression_is_added_once_and_computes_the_same(tmp_path: Path) -> None:
+    losses = []
+    for name in (None, *faults.REGRESSIONS):
+        program = faults.load([name] if name else [], tmp_path / "any.py")
+        _, final = program.train(*program.png_files(12), epochs=2, log=io.StringIO(), seed=0)
+        losses.append(final.item())
+    assert max(losses) - min(losses) < 1e-4
+    with pytest.raises(ValueError, match=r"must have one place for the regression 'stack'"):
+        faults.source(["copy", "stack"])
+
+
 def test_an_unknown_fault_and_a_changed_program_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match="names must be of pixels, again"):
-        faults.source(["pixels", "item"])
+        faults.source(["pixels", "no_such"])
     text = faults.SLOW.read_text(encoding="utf-8").replace("retain_graph=True", "")
     (tmp_path / "train_slow.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(faults, "SLOW", tmp_path / "train_slow.py")
