@@ -22,6 +22,7 @@ c.JupyterHub.bind_url = "http://127.0.0.1:8000"  # for the TLS server that you p
 c.ConfigurableHTTPProxy.command = str(ENVIRONMENT / "node_modules/.bin/configurable-http-proxy")
 c.LocalAuthenticator.allowed_groups = {"students"}  # of this computer; add users with useradd
 c.Spawner.cmd = [str(START)]
-c.Spawner.environment = {"OMP_NUM_THREADS": "1"}  # docs/instructors.md, "Time"
+# docs/instructors.md, "Time". If both are set, MKL's wins.
+c.Spawner.environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 c.Spawner.mem_limit = "2G"  # the default spawner ignores it; SystemdSpawner enforces it
 c.Spawner.start_timeout = c.Spawner.http_timeout = 120  # a whole class starts at the same time
