@@ -10,7 +10,8 @@ and keeps the old one under another name.
 
 ``--copy-only`` starts no JupyterLab. Its FOLDER is a student's, who can only read the course, as on
 a hub: it gets ``work/``, what the lessons show from outside it, and a Makefile for ``make lab
-FRESH=04``, which uses the course's own Python.
+FRESH=04``, which uses the course's own Python. Nothing is written if that would replace a file that
+the course did not write.
 """
 
 import argparse
@@ -44,6 +45,8 @@ ON_SCREEN = {
 SETTINGS = ".settings"
 # JupyterLab's settings for everybody, as defaults: what a reader has set goes before them.
 DEFAULTS = Path(__file__).with_name("jupyterlab")
+# An extension that tells the tabs of a lesson and of its exercises apart.
+EXTENSIONS = DEFAULTS / "labextensions"
 # What lessons show from outside their folder. It is copied, because JupyterLab shows no picture
 # behind a link that leads out of the folder in which it was started.
 BESIDE = ("assets", "docs")
@@ -71,10 +74,15 @@ def main(arguments: list[str]) -> None:
     course = Path(options.copy_only or notebooks.ROOT).resolve()
     folder = course / ("teach" if options.teach else "work")
     try:
+        beside = contents_beside() if course != notebooks.ROOT else {}
+        if strange := not_the_courses(course, beside):
+            sys.exit(
+                f"Nothing was copied, because the course did not write {strange} and would "
+                "replace it: move this file, or give another folder."
+            )
         for line in hand_out(folder, options.teach, options.fresh):
             print(line, flush=True)  # before the server's own lines
-        if course != notebooks.ROOT:
-            copy_beside(course)
+        copy_beside(course, beside)
         if not options.copy_only:
             settings = settings_of(folder)
     except OSError as error:
@@ -101,6 +109,7 @@ def main(arguments: list[str]) -> None:
     words = [f"--ServerApp.root_dir={notebooks.ROOT}"]
     words += [f"--LabApp.default_url=/{interface}/tree/{folder.name}/00_start_here.ipynb"]
     words += [f"--LabApp.app_settings_dir={DEFAULTS}"]
+    words += [f"--LabApp.extra_labextensions_path={EXTENSIONS}"]
     words += [f"--LabApp.user_settings_dir={settings}"]
     if is_root() and "--allow-root" not in jupyter:
         print("You are root, so a notebook may change everything here: better use another account.")
@@ -182,14 +191,37 @@ def again(name: str, teach: bool) -> str:
     return f" ({line} starts it again)"
 
 
-def copy_beside(course: Path) -> None:
-    """Bring what is beside ``work/`` in a student's folder up to date."""
+def contents_beside() -> dict[str, bytes]:
+    """What is beside ``work/`` in a student's folder: the name of each file to its content."""
     files = [path for name in BESIDE for path in (notebooks.ROOT / name).rglob("*")]
     contents = {
-        path.relative_to(notebooks.ROOT): path.read_bytes() for path in files if path.is_file()
+        path.relative_to(notebooks.ROOT).as_posix(): path.read_bytes()
+        for path in files
+        if path.is_file()
     }
     makefile = MAKEFILE.format(course=shlex.quote(str(notebooks.ROOT)))
-    for name, content in {**contents, Path("Makefile"): makefile.encode()}.items():
+    return {**contents, "Makefile": makefile.encode()}
+
+
+def not_the_courses(course: Path, beside: dict[str, bytes]) -> Path | None:
+    """The first file in the way of ``beside`` in a student's folder that the course did not write.
+
+    A Makefile is the course's if its first line is. The other files are the course's if they equal
+    its own, or if the folder was handed out: then it has a ledger, or the course's Makefile.
+    """
+    there = {name: course / name for name in beside if (course / name).exists()}
+    differ = [path for name, path in there.items() if path.read_bytes() != beside[name]]
+    makefile, first_line = course / "Makefile", MAKEFILE.encode().splitlines()[0]
+    has_makefile = makefile.exists() and makefile.read_bytes().splitlines()[:1] == [first_line]
+    if makefile in differ and not has_makefile:
+        return makefile
+    handed_out = has_makefile or (course / "work" / LEDGER).exists()
+    return None if handed_out or not differ else differ[0]
+
+
+def copy_beside(course: Path, beside: dict[str, bytes]) -> None:
+    """Bring what is beside ``work/`` in a student's folder up to date."""
+    for name, content in beside.items():
         path = course / name
         if not path.exists() or path.read_bytes() != content:
             path.parent.mkdir(parents=True, exist_ok=True)

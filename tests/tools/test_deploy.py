@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from tools import notebooks
+from tools import lab, notebooks
 
 if sys.platform == "win32":
     pytest.skip("a hub does not run on Windows", allow_module_level=True)
@@ -89,3 +89,22 @@ def test_the_image_and_the_values_for_kubernetes_agree() -> None:
     assert start == values["cmd"] == f"{re.search(r'WORKDIR (.+)', image)[1]}/deploy/start"
     assert f"ENV HOME={values['storage']['homeMountPath']}\n" in image
     assert f"USER {values['uid']}\n" in image
+
+
+@pytest.mark.parametrize("name", ["deploy/jupyterhub_config.py", "deploy/kubernetes.yaml"])
+def test_a_student_has_one_thread_of_openmp_and_of_mkl(name: str) -> None:
+    """MKL's variable wins over OpenMP's, so a hub that sets only one may get another number."""
+    text = (notebooks.ROOT / name).read_text()
+    threads = dict(re.findall(r"(\w+_NUM_THREADS)\W+(\d+)", text))
+    assert threads == {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def test_a_hub_shows_the_course_with_the_settings_of_make_lab() -> None:
+    """What tools/lab.py gives to JupyterLab, the script gives to a student's server."""
+    script = (DEPLOY / "start").read_text()
+    for option, path in (
+        ("app_settings_dir", lab.DEFAULTS),
+        ("extra_labextensions_path", lab.EXTENSIONS),
+    ):
+        inside = path.relative_to(notebooks.ROOT).as_posix()
+        assert f'--LabApp.{option}="$course/{inside}"' in script

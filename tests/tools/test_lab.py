@@ -142,6 +142,39 @@ def test_a_student_of_a_shared_course_has_what_lessons_show(tmp_path: Path) -> N
     assert "the student's" not in (student / "work" / LESSON).read_text()
 
 
+@pytest.mark.parametrize("name", ["Makefile", "docs/glossary.md", "assets/figures/map.svg"])
+def test_a_file_that_the_course_did_not_write_stays(
+    tmp_path: Path, course: dict, name: str
+) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("all:\n\techo mine\n")
+    with pytest.raises(SystemExit, match=rf"did not write .*{name} and would replace it"):
+        lab.main(["--copy-only", str(tmp_path)])
+    assert files_in(tmp_path) == {name: "all:\n\techo mine\n"}
+
+
+def test_a_students_folder_gets_updates_unless_its_makefile_is_another(
+    tmp_path: Path, course: dict
+) -> None:
+    lab.main(["--copy-only", str(tmp_path)])
+    makefile, page = tmp_path / "Makefile", tmp_path / "docs" / "glossary.md"
+    first_line = makefile.read_text().splitlines()[0]
+    page.write_text("of an older release")
+    makefile.write_text(f"{first_line}\nof an older release\n")
+    (tmp_path / "work" / LEDGER).unlink()
+    lab.main(["--copy-only", str(tmp_path)])
+    assert "older release" not in page.read_text() + makefile.read_text()
+    makefile.unlink()
+    page.write_text("of an older release")
+    lab.main(["--copy-only", str(tmp_path)])
+    assert "older release" not in page.read_text()
+    assert makefile.read_text().startswith(first_line)
+    makefile.write_text("all:\n\techo mine\n")
+    with pytest.raises(SystemExit, match=r"did not write .*Makefile"):
+        lab.main(["--copy-only", str(tmp_path)])
+    assert makefile.read_text() == "all:\n\techo mine\n"
+
+
 def test_a_message_names_a_file_in_full_and_the_command(work: Path, course: dict) -> None:
     name = "exercises/01_timing/01_timing.ipynb"
     course |= {name: b"first version"}
