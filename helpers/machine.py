@@ -7,6 +7,7 @@ the computer can do: another program, or a quieter moment, may be faster still.
 
 import os
 import platform
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -27,6 +28,12 @@ COPY_BYTES = 128_000_000  # per tensor; 64 MB still fit into the last cache of s
 # ARM's Neoverse V four, and of those with AVX-512 some have only one of its full width, or run it
 # in two halves.
 FMA_UNITS = 2
+# CUDA's major version: the oldest driver of NVIDIA that it works with.
+OLDEST_DRIVERS = {"12": 525, "13": 580}
+OLDER_BUILD = (
+    "PyTorch's build for CUDA 12.6, which has kernels for GPUs from Maxwell to Hopper "
+    "(Troubleshooting has the command)"
+)
 THREADS = torch.get_num_threads()  # read once: an interrupted cell may leave another number
 
 
@@ -68,8 +75,36 @@ def describe() -> dict[str, str | int]:
         "torch": torch.__version__,
         "torch threads": torch.get_num_threads(),
         "vector instructions": ", ".join([widest, *bfloat16]),
-        "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
+        "GPU": _gpu(),
     }
+
+
+def gpu_problem() -> str | None:
+    """Why this PyTorch cannot use this computer's NVIDIA GPU, and what helps; None if it can.
+
+    ``torch.cuda.is_available()`` does not tell: it is true for a GPU for which the build of PyTorch
+    has no kernels, and false, as without a GPU, if the driver is too old. It is also None if there
+    is no NVIDIA GPU, if CUDA_VISIBLE_DEVICES hides it, and for a build of PyTorch without CUDA.
+    Nothing is initialised on the GPU.
+    """
+    if not torch.version.cuda or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return None
+    build = f"PyTorch's build for CUDA {torch.version.cuda}"
+    for name, driver in _nvidia_smi("name", "driver_version"):
+        oldest = OLDEST_DRIVERS.get(torch.version.cuda.split(".")[0], 0)
+        if driver[:1].isdigit() and int(driver.split(".")[0]) < oldest:
+            return (
+                f"{build} needs NVIDIA's driver {oldest} or newer, but the {name} has {driver}: "
+                f"update the driver, or install {OLDER_BUILD}"
+            )
+    gpus = _nvidia_smi("name", "compute_cap")
+    if gpus and not any(_has_kernels(capability) for _, capability in gpus):
+        name, capability = gpus[0]
+        return (
+            f"{build} has no kernels for the {name} (compute capability {capability}), "
+            f"so every operation on it fails: install {OLDER_BUILD}"
+        )
+    return None
 
 
 def table() -> pd.DataFrame:
@@ -193,3 +228,42 @@ def _processor() -> str:
     except (OSError, StopIteration):
         pass  # a system that hides it, or a processor without a name, such as most ARM's
     return platform.processor() or platform.machine()
+
+
+def _gpu() -> str:
+    """The GPU's name, if possible without initialising CUDA, which would take memory on it."""
+    names = {name for (name,) in _nvidia_smi("name")}
+    if gpu_problem():
+        return f"{', '.join(sorted(names))}, which this PyTorch cannot use"
+    if not torch.cuda.is_available():
+        return "none"
+    # Of several kinds of GPU, torch knows which is its first. AMD's have no nvidia-smi.
+    return names.pop() if len(names) == 1 else torch.cuda.get_device_name()
+
+
+def _nvidia_smi(*fields: str) -> list[list[str]]:
+    """What NVIDIA's driver says of its GPUs, a row for each; none without an NVIDIA driver."""
+    line = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(line, capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [row.split(", ") for row in answer.stdout.splitlines()]
+
+
+def _has_kernels(capability: str) -> bool:
+    """Whether this build of PyTorch has code for GPUs of a compute capability such as "7.0".
+
+    Code for sm_80 also runs on 8.6, but not on 9.0; code for compute_90 on all that are newer.
+    """
+    if not re.fullmatch(r"\d+\.\d+", capability):
+        return True  # the driver does not say, so nothing speaks against it
+    major, minor = map(int, capability.split("."))
+    for code in torch.cuda.get_arch_list():
+        kind, _, number = code.partition("_")
+        digits = re.sub(r"\D", "", number)
+        built = int(digits[:-1]), int(digits[-1])
+        same = built[0] == major or kind == "compute"
+        if same and built <= (major, minor):
+            return True
+    return False

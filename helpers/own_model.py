@@ -20,6 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from helpers import machine
+
 COPIED = "clone copy_ _to_copy empty cat _unsafe_view"
 COPIES = {getattr(torch.ops.aten, name) for name in COPIED.split()}
 # Of their first argument, these operators read some rows, set some rows, or read nothing.
@@ -154,6 +156,12 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
                 f"model and example must be on the CPU or on a CUDA GPU, but got a tensor on "
                 f'{tensor.device}: move both, as in model.to("cpu") and example.to("cpu")'
             )
+        if tensor.device.type == "cuda" and (problem := machine.gpu_problem()):
+            raise Refused(
+                "model and example must be on a device that this PyTorch can use, but got a tensor "
+                f"on {tensor.device}, and {problem}; until then, move both to the CPU, as in "
+                'model.to("cpu") and example.to("cpu")'
+            )
         if tensor.is_complex():
             raise Refused(
                 "model and example must hold real numbers, but got complex ones: their products "
@@ -220,8 +228,9 @@ def by_module(
     """One call of the model, a row for each call of a module in it, in the order of their ends.
 
     The index is the module's name, and from its second call on ``name (2)``. Columns: ``kind``, its
-    class; ``gives``, what it returned; ``own``, by how much ``read()`` rose while it ran, without
-    the modules that it called itself, but with a part of these hooks' cost.
+    class; ``leaf``, whether it contains no other module; ``gives``, what it returned; ``own``, by
+    how much ``read()`` rose while it ran, without the modules that it called itself, but with a
+    part of these hooks' cost.
     """
     names = {module: name or "the model" for name, module in model.named_modules()}
     rows: dict[str, dict] = {}
@@ -237,6 +246,7 @@ def by_module(
         nth = f" ({calls[module]})" if calls[module] > 1 else ""
         rows[names[module] + nth] = {
             "kind": type(module).__name__,
+            "leaf": not list(module.children()),
             "gives": described(output),
             "own": rose - inside,
         }
@@ -268,14 +278,14 @@ def parameters_by_kind(model: nn.Module, rows: pd.DataFrame) -> pd.Series:
 
 
 def home(model: nn.Module, example: object = ()) -> tuple[str, torch.dtype]:
-    """The kind of device that the model is on, and the type that most of its parameters have.
+    """The device, such as "cuda:1", and the type that most of the model's parameters have.
 
     Of a model without parameters, those of its buffers or else of the example count.
     """
     numbers: Counter = Counter()
     for group in (model.parameters(), model.buffers(), tensors(example)):
         for tensor in group:
-            numbers[tensor.device.type, tensor.dtype] += tensor.numel()
+            numbers[str(tensor.device), tensor.dtype] += tensor.numel()
         if numbers:
             return numbers.most_common(1)[0][0]
     return "cpu", torch.float32

@@ -10,20 +10,44 @@ font from elsewhere, and no links.
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
-from nbclient.exceptions import CellExecutionError, DeadKernelError
-from nbconvert import HTMLExporter
+from tools import python_path
 
-from tools import notebooks, refresh
-
-TEMPLATE = notebooks.NOTEBOOKS / "profile_your_own_model.ipynb"
-REPORTS = notebooks.ROOT / "reports"
+REPORTS = python_path.ROOT / "reports"
+# The cell with which a part begins, and what is printed then. The first one also starts Python.
+PARTS = {
+    "setup": "loading the model, and trying it with its example",
+    "whole-count": "counting its work",
+    "whole-time": "timing its calls",
+    "layers-kinds": "timing each of its modules",
+    "operators-table": "profiling its operators",
+    "memory-training": "measuring the memory of a training step",
+    "roof-ceilings": "measuring how fast this computer is",
+}
 
 
 def main(arguments: list[str]) -> int:
-    name = arguments[0] if arguments else ""
-    notebook = notebooks.read(TEMPLATE)
+    if problem := python_path.problem():
+        print(problem, file=sys.stderr)
+        return 1
+    announce("setup")
+    try:
+        return report(arguments[0] if arguments else "")
+    except KeyboardInterrupt:
+        print("Stopped: no report was written.", file=sys.stderr)
+        return 130  # as a shell reports Ctrl+C
+
+
+def report(name: str) -> int:
+    # These imports take seconds, so they come after the first line that is printed.
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
+
+    from tools import notebooks
+
+    notebook = notebooks.read(notebooks.NOTEBOOKS / "profile_your_own_model.ipynb")
     filled_in = {
         "title": f"# A profile of {name}",
         "your-model-text": (
@@ -34,8 +58,8 @@ def main(arguments: list[str]) -> int:
     cells = {cell.id: cell for cell in notebook.cells}
     for cell, source in filled_in.items():
         cells[cell].source = source
-    try:  # the profiler's own lines are not wanted here, either
-        executed = refresh.execute(notebook, Path.cwd(), timeout=None, stderr=subprocess.DEVNULL)
+    try:
+        execute(notebook)
     except CellExecutionError as error:
         refused, plain = error.ename == "Refused", re.sub(r"\x1b\[[\d;]*m", "", str(error))
         print(error.evalue if refused else f"the report failed:\n{plain}", file=sys.stderr)
@@ -46,18 +70,62 @@ def main(arguments: list[str]) -> int:
         return 1
     REPORTS.mkdir(exist_ok=True)
     page = REPORTS / f"{name.replace(':', '.')}.html"
-    page.write_text(as_page(executed, name), encoding="utf-8")
+    page.write_text(as_page(notebook, name), encoding="utf-8")
     print(f"written: {page}")
     return 0
 
 
-def as_page(notebook: notebooks.NotebookNode, name: str) -> str:
-    """What the cells put out, and the text between them, with the last section first."""
+def announce(cell: str) -> None:
+    """Print which part of the report begins with this cell, if one does."""
+    if cell in PARTS:
+        number = list(PARTS).index(cell) + 1
+        print(f"[{number}/{len(PARTS)}] {PARTS[cell]} …", flush=True)
+
+
+def execute(notebook: Any) -> None:
+    """Execute ``notebook`` in a new kernel that starts in this folder, and announce its parts.
+
+    Ctrl+C ends the kernel, too, and is raised as a KeyboardInterrupt. For this, the client runs in
+    a thread: in the main thread, it would handle the signal itself, as if the kernel had died.
+    """
+    import psutil
+    from nbclient import NotebookClient
+
+    from tools import notebooks
+
+    client = NotebookClient(
+        notebook,
+        timeout=None,
+        kernel_name="python3",
+        extra_arguments=notebooks.KERNEL_ARGUMENTS,
+        resources={"metadata": {"path": str(Path.cwd())}},
+        on_cell_start=lambda cell, cell_index: cell.id == "setup" or announce(cell.id),
+    )
+    with ThreadPoolExecutor(1) as pool:
+        # The profiler's own lines, on stderr, are not wanted.
+        running = pool.submit(client.execute, stderr=subprocess.DEVNULL)
+        try:
+            running.result()
+        except KeyboardInterrupt:
+            while not running.done():  # the kernel may only be starting
+                for child in psutil.Process().children():
+                    child.kill()
+                wait([running], timeout=0.2)
+            raise
+
+
+def as_page(notebook: Any, name: str) -> str:
+    """What the cells put out, and the text between them, with the last section first.
+
+    The verdict, which the last cell puts out, comes directly after the title.
+    """
+    from nbconvert import HTMLExporter
+
     notebook.metadata["title"] = name
-    ids = [cell.id for cell in notebook.cells]
-    last = ids.index("next")
-    notebook.cells[1:1] = notebook.cells[last:]
-    del notebook.cells[last + len(ids) - last :]
+    last = [cell.id for cell in notebook.cells].index("next")
+    title, *sections = notebook.cells[:last]
+    *advice, verdict = notebook.cells[last:]
+    notebook.cells = [title, verdict, *advice, *sections]
     left_out = ("input", "input_prompt", "output_prompt", "anchor_links")
     exporter = HTMLExporter(**{f"exclude_{part}": True for part in left_out})
     page, _ = exporter.from_notebook_node(notebook)

@@ -1,13 +1,20 @@
 """``make report`` takes any kind of model, counts it right, and its page needs nothing else."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from tools import report
+from tools import notebooks, python_path, refresh, report
+
+PRETENDED_GPU = notebooks.ROOT / "tests" / "lessons" / "pretended_gpu"
 
 
 class Two(nn.Module):
@@ -66,8 +73,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.everything
 @pytest.mark.parametrize("name", MODELS)
-def test_a_report_is_right_and_needs_nothing_else(name: str, folder: Path) -> None:
+def test_a_report_is_right_and_needs_nothing_else(
+    name: str, folder: Path, capsys: pytest.CaptureFixture
+) -> None:
     assert report.main([f"tests.tools.test_report:{name}"]) == 0
+    announced = re.findall(r"^\[(\d)/7\] .+ …$", capsys.readouterr().out, re.M)
+    assert announced == list("1234567")
     page = (folder / f"tests.tools.test_report.{name}.html").read_text(encoding="utf-8")
     cells = dict(re.findall(r"<th>([^<]+)</th>\s*<td>([^<]+)</td>", page))
     assert (cells["parameters"], cells["MACs"]) == tuple(f"{n:,}" for n in MODELS[name])
@@ -75,6 +86,7 @@ def test_a_report_is_right_and_needs_nothing_else(name: str, folder: Path) -> No
     assert not re.search(r"<script|<link|@import|(src|url\()[=\"'(]*(https?:|//|\w+\.)", page)
     assert "href=" not in page
     assert page.index("What to ask next") < page.index("The computer")
+    assert page.index("Next:") < page.index("<img") < page.index("<table")
 
 
 @pytest.mark.everything
@@ -83,3 +95,83 @@ def test_what_cannot_be_reported_ends_in_a_sentence(capsys: pytest.CaptureFixtur
     message = capsys.readouterr().err
     assert message.startswith("model must take the example, but got (2, 3) float32")
     assert message.count("\n") == 1
+
+
+class Functions(nn.Module):
+    """Its forward spends most of the time in functions, which no module of its own holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.quiet = nn.Linear(8, 8), nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(50):
+            x = torch.tanh(x)
+        return self.quiet(self.linear(x))
+
+
+FILLED_IN = """
+from tests.tools.test_report import Functions
+model, example = Functions(), torch.rand(4, 8)
+"""
+ON_THE_SECOND_GPU = """
+model, example = model.cuda(1), example.to("cuda:1")
+own_model.home = lambda *_: ("cuda:1", torch.float32)  # the pretended GPU's tensors say "cpu"
+by_number = torch.cuda.set_device  # the pretended one takes only numbers
+torch.cuda.set_device = lambda name: by_number(int(name[-1]))
+"""
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("gpu", ["", ON_THE_SECOND_GPU])
+def test_the_template_names_a_leaf_and_runs_its_cells_for_a_gpu(
+    gpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if gpu:
+        monkeypatch.setenv("PYTHONPATH", str(PRETENDED_GPU), prepend=os.pathsep)
+        monkeypatch.setenv("PRETENDED_GPUS", "2")
+    template = notebooks.read(notebooks.NOTEBOOKS / "profile_your_own_model.ipynb")
+    (cell,) = (cell for cell in template.cells if cell.id == "your-model")
+    cell.source = FILLED_IN + gpu
+    done = refresh.execute(template, notebooks.ROOT)
+    printed = {
+        cell.id: "".join(text for _, text in notebooks.texts(cell.get("outputs", [])))
+        for cell in done.cells
+    }
+    assert "without MACs: \N{WORD JOINER}Identity\N{WORD JOINER}" in printed["next-table"]
+    assert ("allocator's peak" in printed["memory-gpu"]) == bool(gpu)
+
+
+def test_another_package_of_the_same_name_ends_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.chdir(notebooks.ROOT)
+    (tmp_path / "helpers").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert python_path.problem() is None  # a folder alone is imported only if nothing else is found
+    (tmp_path / "helpers" / "__init__.py").touch()
+    assert report.main(["mine:build"]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("Python must find the course's package helpers first, but finds")
+    assert message.count("\n") == 1
+    monkeypatch.setenv("PYTHONPATH", f"{notebooks.ROOT}{os.pathsep}{tmp_path}")
+    assert python_path.problem() is None
+    monkeypatch.delenv("PYTHONPATH")
+    monkeypatch.chdir(tmp_path)
+    assert str(tmp_path / "helpers") in python_path.problem()
+
+
+@pytest.mark.everything
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signal for Ctrl+C alone")
+@pytest.mark.parametrize("line", [1, 2])
+def test_ctrl_c_ends_in_a_sentence(line: int) -> None:
+    """Once while the kernel starts, and once while a cell is executed."""
+    words = [sys.executable, "-m", "tools.report", "tests.tools.test_report:lstm"]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(words, cwd=notebooks.ROOT, **streams) as process:
+        for _ in range(line):
+            process.stdout.readline()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "Stopped: no report was written.\n"
+    assert process.returncode == 130

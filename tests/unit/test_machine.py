@@ -79,3 +79,87 @@ def test_the_peak_is_a_multiplication(
 def test_an_unknown_clock_is_none(reported: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "cpu_freq", Mock(side_effect=[reported, reported]))
     assert machine.clock() is machine.peak() is None
+
+
+KERNELS = {
+    "13.0": ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120"],
+    "12.6": ["sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"],
+}
+
+
+def with_gpus(
+    monkeypatch: pytest.MonkeyPatch, cuda: str | None, *gpus: dict[str, str], works: bool = True
+) -> Mock:
+    """As if PyTorch were built for ``cuda``, and nvidia-smi knew these ``gpus``."""
+
+    def nvidia_smi(line: list[str], **options: object) -> SimpleNamespace:
+        if not gpus:
+            raise FileNotFoundError
+        fields = line[1].removeprefix("--query-gpu=").split(",")
+        rows = [", ".join(gpu[field] for field in fields) for gpu in gpus]
+        return SimpleNamespace(stdout="".join(f"{row}\n" for row in rows))
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(machine.subprocess, "run", nvidia_smi)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: works)
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: KERNELS.get(cuda, []))
+    initialises = Mock(return_value="the first GPU")
+    monkeypatch.setattr(torch.cuda, "get_device_name", initialises)
+    return initialises
+
+
+def gpu(name: str, compute_cap: str, driver_version: str = "580.65.06") -> dict[str, str]:
+    return {"name": name, "compute_cap": compute_cap, "driver_version": driver_version}
+
+
+V100, T4, H100 = gpu("Tesla V100", "7.0"), gpu("Tesla T4", "7.5"), gpu("H100", "9.0")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "gpus"),
+    [
+        ("13.0", [T4]),
+        ("13.0", [V100, H100]),  # one of them can be used
+        ("13.0", [gpu("RTX 4090", "8.9")]),  # sm_86's code runs on it
+        ("13.0", [gpu("newer than the build", "12.1")]),
+        ("13.0", [gpu("unknown", "[N/A]", "[N/A]")]),
+        ("12.6", [V100]),
+        ("12.6", [gpu("T4 with an older driver", "7.5", "550.54.14")]),
+        ("13.0", []),
+        (None, [V100]),
+    ],
+)
+def test_a_gpu_that_can_be_used_is_no_problem(
+    cuda: str | None, gpus: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, cuda, *gpus)
+    assert machine.gpu_problem() is None
+
+
+@pytest.mark.parametrize(
+    ("cuda", "gpus", "sentence"),
+    [
+        ("13.0", [V100], "CUDA 13.0 has no kernels for the Tesla V100 (compute capability 7.0)"),
+        ("13.0", [gpu("T4", "7.5", "550.54.14")], "driver 580 or newer, but the T4 has 550.54.14"),
+        ("12.6", [gpu("RTX 5070", "12.0")], "CUDA 12.6 has no kernels for the RTX 5070"),
+    ],
+)
+def test_a_gpu_that_this_build_cannot_use_is_named(
+    cuda: str, gpus: list, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, cuda, *gpus)
+    assert sentence in machine.gpu_problem()
+    assert machine.describe()["GPU"] == f"{gpus[0]['name']}, which this PyTorch cannot use"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert machine.gpu_problem() is None
+
+
+def test_the_gpu_is_named_without_initialising_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    initialises = with_gpus(monkeypatch, "13.0", T4, T4)
+    assert machine.describe()["GPU"] == "Tesla T4"
+    initialises.assert_not_called()
+    with_gpus(monkeypatch, "13.0", T4, works=False)
+    assert machine.describe()["GPU"] == "none"
+    with_gpus(monkeypatch, None)  # as with ROCm, which has no nvidia-smi
+    assert machine.describe()["GPU"] == "the first GPU"

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.profiler import profile, record_function
 from torch.utils.flop_counter import FlopCounterMode
 
-from helpers import own_model
+from helpers import machine, own_model
 
 LINE, X = nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.rand(2, 3)
 
@@ -158,6 +159,7 @@ def test_each_call_of_a_module_has_a_row_with_its_own_part() -> None:
     assert list(rows.index) == ["first", "first (2)", "the model"]
     assert list(rows.own) == [3, 5, 100 - (14 - 10) - (28 - 20)]
     assert list(rows.kind) == ["Linear", "Linear", "Adds"]
+    assert list(rows.leaf) == [True, True, False]
     assert list(rows.gives) == 3 * ["(2,) float32"]
 
 
@@ -331,6 +333,19 @@ def test_the_home_of_a_model_without_parameters_is_that_of_its_buffers_or_exampl
     norm = nn.BatchNorm1d(3, affine=False).half()
     assert own_model.home(norm, X) == ("cpu", torch.float16)
     assert own_model.home(nn.Linear(3, 4, device="meta"), X) == ("meta", torch.float32)
+
+
+def test_a_model_on_the_second_gpu_is_told_from_one_on_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FakeTensorMode():  # as if there were GPUs
+        weight, example = torch.empty(2, 4, 3, device="cuda:1")
+    model = nn.Linear(3, 4, bias=False)
+    model.weight = nn.Parameter(weight)
+    assert own_model.home(model, example) == ("cuda:1", torch.float32)
+    monkeypatch.setattr(machine, "gpu_problem", lambda: "it is too old: take another")
+    sentence = refusal(lambda: own_model.arguments(model, example))
+    assert "got a tensor on cuda:1, and it is too old: take another" in sentence
 
 
 def test_operators_without_a_formula_are_named() -> None:
