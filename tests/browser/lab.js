@@ -25,6 +25,13 @@ const drawn = (path) => {
     [...notebook.node.querySelectorAll("img")].every((picture) => picture.complete);
 };
 
+// What the tabs say; the style of a label can add a word before it.
+const tabs = () =>
+  [...document.querySelectorAll(".lm-DockPanel-tabBar .lm-TabBar-tabLabel")].map((label) => {
+    const added = getComputedStyle(label, "::before").content;
+    return (added === "none" ? "" : JSON.parse(added)) + label.textContent;
+  });
+
 const idle = (path) => notebookOf(path).sessionContext.session?.kernel?.status === "idle";
 
 const codeCells = (path) =>
@@ -38,6 +45,7 @@ const failures = (path) => codeCells(path).flatMap((cell) => cell.outputs
 
 const count = (place) => cellOf(place).model.executionCount;
 const ran = ([path, id, before]) => idle(path) && ![null, before].includes(count([path, id]));
+const secondsBelow = (place) => cellOf(place).node.querySelector(".execute-time")?.innerText ?? "";
 
 const seeThrough = (picture) => {
   const canvas = Object.assign(document.createElement("canvas"), { width: 9, height: 9 });
