@@ -123,8 +123,11 @@ def compare(
     ratio is the shorter time of new divided by the shorter time of old, and the block's ratio is
     the median of its rounds. The mean of the blocks' ratios has a 95 % confidence interval by
     Student's t, on logarithms. New is slower or faster if this interval lies above or below 1 by
-    more than 1 %. Each version against itself (an A/A test) is a gate: if the same procedure finds
-    a difference there, the computer is too noisy for a verdict.
+    more than 1 %.
+
+    The two times of each version make an A/A test: if they differ by the same rule, there is no
+    verdict. As the order is random, this happens by chance in at most about one of twenty cases,
+    and it does not show a process that favours one version; several processes show that.
 
     There are 5, 10 or 20 blocks, each of ``seconds`` / 20 or one round: measuring ends as soon as
     a slowdown or speedup by the fraction ``difference`` would be found in nine of ten cases, or
