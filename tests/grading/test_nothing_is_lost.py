@@ -17,16 +17,18 @@ from pathlib import Path
 
 import pytest
 
-if find_spec("nbgrader") is None or sys.platform == "win32":
-    pytest.skip("the grader needs nbgrader and Linux", allow_module_level=True)
-
-from grading import __main__ as grading
-from grading import answers, by_hand, feedback, ids, kernel, results, score
+from grading import answers, ids
 from helpers import exercises
 from tests.grading.classroom import LESSON, Class
 from tools import notebooks
 
-PAGE = feedback.page
+HAS_GRADER = find_spec("nbgrader") is not None and sys.platform != "win32"
+pytestmark = pytest.mark.skipif(not HAS_GRADER, reason="the grader needs nbgrader and Linux")
+if HAS_GRADER:
+    from grading import __main__ as grading
+    from grading import by_hand, feedback, kernel, results, score
+
+    PAGE = feedback.page
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "zoë") for form in ("NFC", "NFD"))
 
 
