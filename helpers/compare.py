@@ -32,6 +32,7 @@ except ImportError:  # on Windows, whose CPU clocks tick only every 16 ms
 QUANTILES = {5: 2.776, 10: 2.262, 20: 2.093}
 FLOOR = 0.01  # equal functions may differ by this, because they are stored at different addresses
 REACH = 1.6  # a difference by so many half-widths above the floor is found in nine of ten cases
+LARGEST_LIMIT = 1.5  # a comparison that would only find more than 50 % is no answer
 SAMPLE_NS = 100_000  # shorter work is repeated in a sample, because reading the clocks takes 1 µs
 RESULT = "helpers.compare: "  # what the line of a process begins with that holds its result
 
@@ -77,6 +78,10 @@ class Comparison:
             return f"not known: each version against itself takes {low} to {high} the time"
         if differs(self.interval):
             return in_words(self.ratio)
+        if self.limits[1] > LARGEST_LIMIT:
+            return (
+                f"not known: only a difference above {units.ratio(self.limits[1])} would be found"
+            )
         return f"no difference found, where one of {units.percent(self.limits[1] - 1)} would be"
 
     def __repr__(self) -> str:
@@ -321,6 +326,11 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit("Interrupted: no verdict.")
     print(f"{options.new}, compared with {options.old}: {result}")
+    if result.clock == "wall time" and result.limits[1] > LARGEST_LIMIT:
+        print(
+            "Other programs, or threads that wait for each other, may have disturbed this. With "
+            "one thread, it may succeed: OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 before the command."
+        )
 
 
 def another_helpers() -> str:

@@ -10,6 +10,7 @@ font from elsewhere, and no links.
 import re
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,18 @@ def main(arguments: list[str]) -> int:
     if problem := python_path.problem():
         print(problem, file=sys.stderr)
         return 1
+    name = arguments[0] if arguments else ""
+    if ":" not in name:
+        from helpers import own_model  # without a kernel, which takes longer to start
+
+        try:
+            own_model.load(name)
+        except own_model.Refused as refusal:
+            print(refusal, file=sys.stderr)
+            return 1
     announce("setup")
     try:
-        return report(arguments[0] if arguments else "")
+        return report(name)
     except KeyboardInterrupt:
         print("Stopped: no report was written.", file=sys.stderr)
         return 130  # as a shell reports Ctrl+C
@@ -101,10 +111,13 @@ def execute(notebook: Any) -> None:
         resources={"metadata": {"path": str(Path.cwd())}},
         on_cell_start=lambda cell, cell_index: cell.id == "setup" or announce(cell.id),
     )
+    start = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
         # The profiler's own lines, on stderr, are not wanted.
         running = pool.submit(client.execute, stderr=subprocess.DEVNULL)
         try:
+            while not wait([running], timeout=4).done:
+                print(f"    {time.monotonic() - start:.0f} s so far", flush=True)
             running.result()
         except KeyboardInterrupt:
             while not running.done():  # the kernel may only be starting

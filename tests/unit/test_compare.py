@@ -120,6 +120,11 @@ def test_a_difference_between_a_version_and_itself_closes_the_gate() -> None:
     assert noisy.verdict == "not known: each version against itself takes ~1.05× to ~1.05× the time"
 
 
+def test_a_comparison_that_would_only_find_a_large_difference_is_no_answer() -> None:
+    noisy = conclude(blocks_of([-0.4, 0.1, 0.4, -0.2, 0.3]))
+    assert noisy.verdict == "not known: only a difference above ~1.97× would be found"
+
+
 def test_a_result_prints_both_times_both_limits_and_the_clock() -> None:
     result = Comparison("CPU time", 1.1, (1.09, 1.11), (0.999, 1.001), 1.2, 0.001, 0.0011)
     assert str(result) == (
