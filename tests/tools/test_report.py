@@ -89,6 +89,16 @@ def test_a_report_is_right_and_needs_nothing_else(
     assert page.index("Next:") < page.index("<img") < page.index("<table")
 
 
+def test_a_name_without_a_function_is_refused_before_anything_starts(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    for arguments, came in ([], "nothing"), (["mine"], "'mine'"):
+        assert report.main(arguments) == 1
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith(f"MODEL must be package.module:function, but got {came}: ")
+
+
 @pytest.mark.everything
 def test_what_cannot_be_reported_ends_in_a_sentence(capsys: pytest.CaptureFixture) -> None:
     assert report.main(["tests.tools.test_report:too_narrow"]) == 1
@@ -173,5 +183,5 @@ def test_ctrl_c_ends_in_a_sentence(line: int) -> None:
             process.stdout.readline()
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        assert process.stdout.read() == "Stopped: no report was written.\n"
+        assert process.stdout.read().endswith("Stopped: no report was written.\n")
     assert process.returncode == 130
