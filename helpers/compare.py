@@ -147,8 +147,8 @@ def compare(
     The median ignores what happens only in some calls: if the work varies, let old and new do the
     work of many calls. ``tools/compare_rates.py`` counts how often a verdict is wrong and how often
     a difference is found. Of seven kinds of work, functions and processes, on two idle cores, 5 %
-    was found in 124 of 125 comparisons and 3 % in 32 of 37; beside one or two busy programs, 10 %
-    was found in 64 of 64. None of 83 copies was called different, and no verdict had the wrong
+    was found in 134 of 135 comparisons and 3 % in 32 of 37; beside one or two busy programs, 10 %
+    was found in 64 of 64. None of 110 copies was called different, and no verdict had the wrong
     direction.
 
     Raises TypeError if old or new is not such a function (the call of an ``async`` or generator
