@@ -179,8 +179,8 @@ def test_ctrl_c_ends_in_a_sentence(line: int) -> None:
     words = [sys.executable, "-m", "tools.report", "tests.tools.test_report:lstm"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(words, cwd=notebooks.ROOT, **streams) as process:
-        for _ in range(line):
-            process.stdout.readline()
+        while not process.stdout.readline().startswith(f"[{line}/7]"):
+            pass
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         lines = process.stdout.read().splitlines()
