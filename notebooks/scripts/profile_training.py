@@ -34,7 +34,7 @@ class Run(NamedTuple):
     """What one training gave."""
 
     seconds: float
-    losses: list[Tensor]  # of the steps
+    losses: list[float]  # of the steps
     final: float  # the loss of what was not used for training
     log_lines: int
 
@@ -55,7 +55,8 @@ def run(
     losses, final = program.train(files, labels, epochs, log, seed)
     seconds = time.perf_counter() - start
     torch.set_num_threads(threads)  # whatever the program did
-    return Run(seconds, losses, final.item(), log.getvalue().count("\n"))
+    numbers = [loss.item() for loss in losses]
+    return Run(seconds, numbers, final.item(), log.getvalue().count("\n"))
 
 
 def fastest(programs: dict[str, ModuleType], repeats: int) -> dict[str, float]:

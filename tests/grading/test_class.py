@@ -176,7 +176,7 @@ EXPECTED = {  # student: (points of macs, why and fast, a task, its reason)
     "empties": ([4, 3, 0], "fast", r"^the values after the call: expected \[1, 2\], but"),
     **{name: ([0, 0, 0], "macs", why) for name, why in UNREADABLE.items()},
     "explores": ([4, 3, 3], "macs", "^$"),
-    "alters": ([0, 3, 3], "macs", "macs-check-1 was altered: the course's own ran"),
+    "alters": ([0, 3, 3], "macs", "macs-check-1 and 3 more were altered, or "),
     "deletes": ([4, 0, 3], "why", "why-check was missing"),
     "copied-1": ([4, 0, 3], "why", "why-answer came more than once: all of them ran, in order$"),
     "'=1+1": ([4, 3, 3], "fast", "late by 3 days$"),

@@ -82,6 +82,14 @@ def outputs_name_no_machine(notebook: NotebookNode, path: Path) -> Iterator[str]
                 yield f"{cell.id}: {found} in an output"
 
 
+def nothing_is_warned(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """No library warns: a reader would look for a fault, and some warnings come only once."""
+    for cell in _code(notebook):
+        for output in cell.outputs:
+            if output.get("name") == "stderr":
+                yield f"{cell.id}: on stderr: {output.text.strip()[:80]}"
+
+
 def absolute_paths(text: str) -> Iterator[str]:
     """Each absolute path in ``text``, on any system, and each of an installed package."""
     roots = "home|Users|root|tmp|work|opt|usr|var|private|mnt|srv|proc|lib|etc|scratch|nfs"

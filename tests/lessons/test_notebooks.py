@@ -79,8 +79,8 @@ def complaints_of(notebook: NotebookNode, folder: Path) -> set[str]:
     return {rule.__name__ for rule in rules.ALL if list(rule(notebook, path))}
 
 
-def printed(text: str) -> list[NotebookNode]:
-    return [new_output("stream", text=text)]
+def printed(text: str, name: str = "stdout") -> list[NotebookNode]:
+    return [new_output("stream", name=name, text=text)]
 
 
 IGNORED = {"tags": [rules.IGNORED]}
@@ -95,6 +95,7 @@ BREAKS = [
     (rules.every_figure_has_alt_text, changed(2, outputs=DRAWN)),
     (rules.every_figure_has_alt_text, changed(1, "\n![](https://example.org/drawing.svg)")),
     (rules.outputs_name_no_machine, changed(2, outputs=printed("saved to /home/ada/x.json"))),
+    (rules.nothing_is_warned, changed(2, outputs=printed("old", "stderr"))),
     (rules.cells_are_short, changed(2, "\ntotal += 0" * 25)),
     (rules.cells_are_short, changed(2, outputs=printed("row\n" * 33))),
     (rules.the_mark_comes_from_units, changed(2, '\nprint(f"~{total} FLOP")')),
