@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 # How the cells begin that only an instructor sees.
 NOTES = "<details><summary>Instructor notes</summary>"
-SANITIZE = ROOT / "tests" / "lessons" / "nbval_sanitize.cfg"
+SANITIZE = ROOT / "tools" / "nbval_sanitize.cfg"
 
 # The same for a refresh and for a test, so that both see the same output:
 # - the GPU is hidden, because most readers and every test machine have none;

@@ -12,8 +12,7 @@ import torch
 import yaml
 from nbformat import NotebookNode
 
-from tests.lessons import rules
-from tools import notebooks
+from tools import notebooks, rules
 
 ROOT = notebooks.ROOT
 LESSONS = [SimpleNamespace(**row) for row in rules.TABLE]

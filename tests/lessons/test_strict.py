@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers import units
-from tests.lessons import rules
-from tools import notebooks
+from tools import notebooks, rules
 
 # Written apart from the sanitising, so that a slip in one shows against the other.
 MARKED = r"\u2060[^\u2060\n]*\u2060|~-?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?"

@@ -9,8 +9,7 @@ from types import CodeType
 
 import pytest
 
-from tests.lessons import rules
-from tools import exercises, notebooks
+from tools import exercises, notebooks, rules
 from tools.exercises import EXERCISES, Set, parts
 
 SETS = exercises.all_sets()

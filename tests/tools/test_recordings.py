@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lessons import rules
-from tools import notebooks
+from tools import notebooks, rules
 
 RECORDINGS = notebooks.ROOT / "assets" / "recordings"
 LISTED = {

@@ -1,11 +1,13 @@
 """The rules of a notebook that a program can check, beyond what nbval compares.
 
+    python -m tools.rules [NOTEBOOK ...]      without a notebook, all that are executed
+
 Each rule takes a notebook and its path, and yields one complaint for each place that breaks it.
 """
 
 import ast
-import inspect
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from itertools import chain
@@ -426,9 +428,41 @@ def _markdown(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "markdown"]
 
 
-ALL = [
-    rule
-    for rule in list(globals().values())
-    if inspect.isgeneratorfunction(rule)
-    and [*inspect.signature(rule).parameters] == ["notebook", "path"]
-]
+ALL = (
+    execution_counts_run_from_1,
+    nothing_escapes_the_comparison,
+    the_file_is_canonical,
+    every_figure_has_alt_text,
+    outputs_name_no_machine,
+    nothing_is_warned,
+    cells_are_short,
+    a_lesson_fits_its_class,
+    checks_are_folded,
+    claims_can_fail,
+    checks_can_run_twice,
+    a_prediction_is_measured_before_it_is_read,
+    lessons_are_named,
+    the_mark_comes_from_units,
+    prose_holds_no_measurement,
+    notes_are_folded,
+    a_lesson_has_its_anatomy,
+)
+
+
+def complaints(path: Path) -> Iterator[str]:
+    """``rule: what breaks it, and where`` for each place of the notebook that breaks a rule."""
+    notebook = notebooks.read(path)
+    for rule in ALL:
+        for complaint in rule(notebook, path):
+            yield f"{rule.__name__}: {complaint}"
+
+
+def main(words: list[str]) -> int:
+    paths = list(map(notebooks.named, words)) or notebooks.all_of_them()
+    found = [f"{path.name}: {text}" for path in paths for text in complaints(path)]
+    print(*found or [f"{len(paths)} notebooks keep the rules"], sep="\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
