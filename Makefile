@@ -2,15 +2,17 @@
 #                 (FRESH=04 starts lesson 04 again, FRESH=exercises/03_macs_and_flops a set of exercises)
 # make teach      the same for an instructor, in teach/
 # make test       execute every notebook again and check it
-# make test-all   everything that CI checks
+# make test-changed   only what a change reaches (SINCE=main: all that came since then)
+# make test-all   everything that a clean machine can check
 # make grade SUBMISSIONS=folder                 a class's exercises (OPTIONS="--due 2026-12-01T23:59")
 # make collect HOMES=/home SUBMISSIONS=folder   a class's exercises, out of the homes of a hub
 # make slides     a deck for each lesson, in slides/
 # make site       the course as a web site to read, in site/html/
 # make report MODEL=package.module:function     profile a model of yours, as one page
 # make compare OLD=module:function NEW=module:function     which is faster? (OPTIONS="--seconds 10")
+# make test-twice   the notebooks twice in one kernel, as whoever runs a cell again does
 # make refresh    execute the notebooks in place
-# make lint       the style of code and notebooks
+# make lint       the style of code and the rules of notebooks
 # make lock       renew constraints.txt from the requirements
 #
 # PYTHON=python3.12 chooses the Python that .venv is made with.
@@ -29,7 +31,7 @@ ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.v
 .PHONY: $(READY)
 endif
 
-.PHONY: lab teach slides site test test-all refresh report compare collect grade lint lock
+.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare collect grade lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -44,10 +46,16 @@ slides: $(READY) $(MAKERS)
 test: $(READY)
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-all: test # then all that costs more, under a malloc that keeps freed blocks, as macOS's does
+test-changed: $(READY)
+	@$(BIN)/python -m tools.changed $(SINCE)
+
+test-all: test # then all that costs more
 	-@$(MAKE) --no-print-directory --keep-going $(MAKERS) $(GRADERS) $(HUB) # without one of them, its tests are skipped
+	$(BIN)/python -m pytest $(PARALLEL) -m everything tests
+
+test-twice: $(READY) # each notebook twice in one kernel, under a malloc that keeps freed blocks, as macOS's does
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
-	  $(BIN)/python -m pytest $(PARALLEL) --everything -m 'everything or notebook'
+	  $(BIN)/python -m pytest $(PARALLEL) --twice
 
 refresh: $(READY) $(GRADERS) # then the exercises are released from their solutions
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)
@@ -73,6 +81,7 @@ collect: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tools.rules
 
 lock: $(READY)
 	cat requirements.txt requirements-make.txt requirements-grade.txt requirements-hub.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
