@@ -266,6 +266,7 @@ def test_make_installs_once_in_a_folder_with_any_name(folder: Path) -> None:
     assert "tools/install.py" in make(folder, "--dry-run", "lab")
 
 
+@pytest.mark.everything
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_a_copied_environment_is_made_anew(folder: Path) -> None:
     """Both folders have the installer's steps, without pip's: nothing is downloaded."""
