@@ -4,7 +4,7 @@ A check asks with ``expect`` whether an answer is right, or with ``fits`` whethe
 they print one line if it is, and raise ``WrongAnswer`` with a sentence if it is not. Before a check
 computes with an answer, it asks with ``answer`` or ``function`` whether the answer has the right
 type. What a check hands to a student's function, and what it gets back, is data: numbers, strings,
-lists, dictionaries, tensors, or one of the small classes at the end of this module.
+lists, dictionaries, tensors, or one of the classes of ``helpers.simulated``.
 """
 
 import hashlib
@@ -16,7 +16,6 @@ import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from functools import partial, wraps
 from itertools import repeat
 from numbers import Integral, Real
@@ -26,7 +25,6 @@ from statistics import median
 from helpers import units
 
 most_goes = 5  # at a check of something timed; one is enough for a check that is to fail
-READERS = (__name__, "grading.values")  # who may read what has to be measured
 RECORDINGS = Path(__file__).resolve().parent.parent / "assets" / "recordings"
 
 
@@ -133,14 +131,15 @@ def function(
 ) -> Callable:
     """Return the student's function called ``name``, which then returns that kind or a sentence.
 
-    In ``make grade``, the function gets copies of its arguments. If it is ``in_place``, tensors and
-    lists that it changed are changed for the check, too, as they are in the student's notebook.
+    A function that has an attribute ``in_place`` runs in another process, on copies of its
+    arguments. If ``in_place`` is true, it changes the check's tensors and lists as it has changed
+    the copies, so that a check sees what the student's notebook sees.
     """
     value = getattr(value, "unchecked", value)  # a check may run again
     if not callable(value):
         raise WrongAnswer(f"{name}: expected a function, but got {_shown(value)}")
 
-    if hasattr(value, "in_place"):  # of a grader
+    if hasattr(value, "in_place"):
         value.in_place = in_place
 
     @wraps(value)
@@ -245,7 +244,7 @@ def faster(
 
 def _ratio(what: str, fast: Callable, slow: Callable, given: tuple, within: float) -> float:
     """How many times as fast ``fast`` is for one input; a WrongAnswer if it differs."""
-    # A grader's stand-in for a student's function first brings the arguments to where it runs.
+    # A function in another process may first bring the arguments there, which is not timed.
     fast = getattr(fast, "unchecked", fast)
     bring = getattr(fast, "prepared", partial(partial, fast))
     calls = {"fast": bring(*given), "slow": partial(slow, *given)}
@@ -281,7 +280,7 @@ def _listed(value: object) -> object:
 
 
 def _is_array(value: object) -> bool:
-    """Whether it is an array of NumPy's that holds numbers, which a grader can receive."""
+    """Whether it is an array of NumPy's that holds numbers."""
     return type(value).__name__ == "ndarray" and value.dtype.kind in "biuf"
 
 
@@ -354,76 +353,3 @@ def _without_numpy(value: object) -> object:
     if type(value) is dict:
         return {key: _without_numpy(item) for key, item in value.items()}
     return value.item() if getattr(value, "ndim", None) == 0 else value
-
-
-# What a check may hand to a student's function besides plain data.
-
-
-class Measured:
-    """Its times can be measured, but not read, except by this module and by the grader."""
-
-    def __getattribute__(self, name: str) -> object:
-        reader = sys._getframe(1).f_globals.get("__name__", "")
-        if name in ("seconds", "waiting", "free", "launch", "__dict__") and reader not in READERS:
-            raise AttributeError(f"{name} of a {type(self).__name__} can only be measured")
-        return super().__getattribute__(name)
-
-
-@dataclass(repr=False)
-class Work(Measured):
-    """A function to be timed: its n-th call takes ``seconds[n]``, further ones as the last.
-
-    It sleeps all that time, unless it is ``busy``: then it keeps the processor at work. If it works
-    ``ahead``, as the worker of a loader does, each further one begins when the call before it has
-    returned, so a call waits only for what is left.
-    """
-
-    seconds: list[float]
-    calls: int = 0
-    busy: bool = False
-    ahead: bool = False
-    returned: float = 0.0  # when the last call did, on the clock of time.perf_counter
-
-    def __call__(self) -> int:
-        """Take the time, and return the number of calls so far."""
-        begins = self.returned if self.ahead and self.calls else time.perf_counter()
-        end = begins + self.seconds[min(self.calls, len(self.seconds) - 1)]
-        while self.busy and time.perf_counter() < end:
-            pass
-        time.sleep(max(0.0, end - time.perf_counter()))
-        self.calls += 1
-        self.returned = time.perf_counter()
-        return self.calls
-
-
-@dataclass(repr=False)
-class Device(Measured):
-    """A pretended GPU. Its n-th call asks for ``seconds[n]`` of work, further ones as the last.
-
-    A call returns after ``launch`` seconds, in which the device can do earlier work;
-    ``synchronize`` returns when all is done. ``waiting`` seconds of somebody else's work stand in
-    the queue before the first call.
-    """
-
-    seconds: list[float]
-    waiting: float = 0.0
-    calls: int = 0
-    free: float = 0.0  # when all is done, on the clock of time.perf_counter
-    launch: float = 0.0
-
-    def __call__(self) -> int:
-        """Ask for one piece of work, and return the number of calls so far."""
-        done = self._all_done()
-        time.sleep(self.launch)
-        begins = max(done, time.perf_counter())
-        self.free = begins + self.seconds[min(self.calls, len(self.seconds) - 1)]
-        self.calls += 1
-        return self.calls
-
-    def synchronize(self) -> None:
-        """Wait until all that was asked for is done."""
-        time.sleep(max(0.0, self._all_done() - time.perf_counter()))
-
-    def _all_done(self) -> float:
-        self.free = self.free or time.perf_counter() + self.waiting
-        return self.free

@@ -2,7 +2,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from grading import values
 from helpers import exercises
-from helpers.exercises import Work, draw, expect, faster, fits, one_of
+from helpers.exercises import draw, expect, faster, fits, one_of
+from helpers.simulated import Work
 from tools.notebooks import ROOT
 
 
@@ -174,25 +174,10 @@ def test_a_function_returns_its_kind() -> None:
         exercises.function("double", 3)
 
 
-class Clock:
-    """Stands for the module ``time``: no other work on this computer moves it."""
-
-    now = 1000.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 CALLS = [(), (), ()]
 
 
-def test_faster_wants_the_same_result_and_the_speed_in_three_goes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(exercises, "time", clock := Clock())
+def test_faster_wants_the_same_result_and_the_speed_in_three_goes(clock) -> None:
     faster("it", Work([0.125]), Work([0.25]), CALLS)  # the least that is asked
     faster("it", Work([0.25, 0.25, 0.125]), Work([0.25]), CALLS[:2])  # a slow moment
     with pytest.raises(AssertionError, match="a different result, so its speed"):
@@ -201,36 +186,6 @@ def test_faster_wants_the_same_result_and_the_speed_in_three_goes(
     with pytest.raises(AssertionError, match="expected at least 2 times as fast"):
         faster("it", Work([0.25]), Work([0.25]), CALLS)
     assert clock.now - start == 3 * len(CALLS) * 0.5
-
-
-def test_work_keeps_the_processor_at_work_only_if_it_is_busy() -> None:
-    taken = []
-    for busy in (False, True):
-        start = time.process_time()
-        assert Work([0.1], busy=busy)() == 1
-        taken.append(time.process_time() - start)
-    assert taken[1] > 3 * taken[0]
-
-
-def test_work_that_is_done_ahead_makes_its_caller_wait_only_for_the_rest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(exercises, "time", clock := Clock())
-    work, waits = Work([0.5, 0.25], ahead=True), []
-    for elsewhere in (0.0, 0.125, 1.0, 0.0):
-        clock.sleep(elsewhere)
-        start = clock.now
-        work()
-        waits.append(clock.now - start)
-    assert waits == [0.5, 0.125, 0.0, 0.25]
-
-
-@pytest.mark.parametrize("thing", [Work([0.1]), exercises.Device([0.1], waiting=0.2)])
-def test_times_that_have_to_be_measured_cannot_be_read(thing: object) -> None:
-    for read in (lambda: thing.seconds, lambda: thing.__dict__, lambda: vars(thing)):
-        with pytest.raises((AttributeError, TypeError)):
-            read()
-    assert "0.1" not in repr(thing)
 
 
 def test_a_check_of_a_time_has_three_goes_and_prints_once(capsys: pytest.CaptureFixture) -> None:
@@ -279,7 +234,7 @@ NOT_DATA = [
 ]
 FORGED = [
     {"given": "Path", "fields": {}},
-    {"given": "draw", "fields": {}},
+    {"given": "dataclass", "fields": {}},
     {"tensor": "AAAAAAAAAAA=", "shape": [1], "dtype": "complex64"},
     {"tensor": "AAAAAAAAAAA=", "shape": [1], "dtype": "O"},
     {"tensor": "!!", "shape": [1], "dtype": "int8"},
