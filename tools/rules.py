@@ -43,7 +43,7 @@ def nothing_escapes_the_comparison(notebook: NotebookNode, path: Path) -> Iterat
         if LOOPHOLES.search(cell.source) or LOOPHOLES.search(" ".join(tags)):
             yield f"{cell.id}: a marker that takes the cell out of the comparison"
         next_two = code[number : number + 2]
-        if IGNORED in tags and not any(_claims(_parsed(after)) for after in next_two):
+        if IGNORED in tags and not any(_claims(parsed(after)) for after in next_two):
             yield f"{cell.id}: tagged {IGNORED}, but none of the next two code cells makes a claim"
         if cell.source.rstrip().endswith(";"):
             yield f"{cell.id}: ends in a semicolon, which nbval ignores: the value would be output"
@@ -154,7 +154,7 @@ def prose(source: str) -> str:
 def checks_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """A cell with a claim only asserts, and its source is hidden; no other source is."""
     for cell in _code(notebook):
-        tree = _parsed(cell)
+        tree = parsed(cell)
         hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
         if len({bool(_claims(tree)), hidden, _is_folded(cell)}) > 1:
             yield f"{cell.id}: source_hidden and the tag {FOLDED} belong to cells with a claim"
@@ -176,8 +176,8 @@ def claims_can_fail(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """Each part of a condition compares something that a cell above the check has measured."""
     measured: set[str] = set()
     for cell in _code(notebook):
-        bound = _bindings(_parsed(cell))
-        for call in (claims := _claims(_parsed(cell))):
+        bound = _bindings(parsed(cell))
+        for call in (claims := _claims(parsed(cell))):
             for part in _parts(call.args[1], bound):
                 if complaint := _vacuous(part, bound, measured):
                     yield f"{cell.id}: {ast.unparse(part)!r} {complaint}"
@@ -190,14 +190,14 @@ def checks_can_run_twice(notebook: NotebookNode, path: Path) -> Iterator[str]:
 
     A check may use a name of its own, for example a loop variable, if it binds it first.
     """
-    cells = [(cell.id, _parsed(cell)) for cell in _code(notebook)]
-    bound = {id_: _symbols(tree)[1] for id_, tree in cells}
+    cells = [(cell.id, parsed(cell)) for cell in _code(notebook)]
+    bound = {id_: symbols(tree)[1] for id_, tree in cells}
     functions: dict[str, set[str]] = {}  # what each function that a cell has defined reads
     for number, (check, tree) in enumerate(cells):
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):
-                functions[node.name] = _symbols(node)[0]
-        read, more = set(), _read_first(tree.body, set()) if _claims(tree) else set()
+                functions[node.name] = symbols(node)[0]
+        read, more = set(), read_first(tree.body, set()) if _claims(tree) else set()
         while more:
             read |= more
             more = set().union(*(functions.get(name, set()) for name in more)) - read
@@ -206,27 +206,27 @@ def checks_can_run_twice(notebook: NotebookNode, path: Path) -> Iterator[str]:
                 yield f"{check}: reads {name!r}, which {later} binds again: rename one of them"
 
 
-def _read_first(statements: list[ast.stmt], bound: set[str]) -> set[str]:
+def read_first(statements: list[ast.stmt], bound: set[str]) -> set[str]:
     """The names that a check reads and has not surely bound before; it has ``bound`` already."""
     read, bound = set(), set(bound)
     for statement in statements:
         if isinstance(statement, ast.For):
-            read |= _symbols(statement.iter)[0] - bound
-            read |= _read_first(statement.body, bound | _names(statement.target))
-            read |= _read_first(statement.orelse, bound)
+            read |= symbols(statement.iter)[0] - bound
+            read |= read_first(statement.body, bound | _names(statement.target))
+            read |= read_first(statement.orelse, bound)
         elif isinstance(statement, ast.If):
-            read |= _symbols(statement.test)[0] - bound
-            read |= _read_first(statement.body, bound) | _read_first(statement.orelse, bound)
+            read |= symbols(statement.test)[0] - bound
+            read |= read_first(statement.body, bound) | read_first(statement.orelse, bound)
         else:
-            its_read, its_bound = _symbols(statement)
+            its_read, its_bound = symbols(statement)
             read |= its_read - bound
             bound |= its_bound
     return read
 
 
-def _symbols(tree: ast.AST) -> tuple[set[str], set[str]]:
+def symbols(tree: ast.AST) -> tuple[set[str], set[str]]:
     """The global names that ``tree`` reads, and those that it binds or deletes in any way."""
-    parts = [_symbols(child) for child in ast.iter_child_nodes(tree)]
+    parts = [symbols(child) for child in ast.iter_child_nodes(tree)]
     read = set().union(*(part[0] for part in parts))
     bound = set().union(*(part[1] for part in parts))
     match tree:
@@ -246,15 +246,15 @@ def _symbols(tree: ast.AST) -> tuple[set[str], set[str]]:
             read, bound = read - local, bound - local
             if hasattr(tree, "args"):  # the defaults are read outside
                 defaults = filter(None, [*tree.args.defaults, *tree.args.kw_defaults])
-                read |= set().union(*(_symbols(default)[0] for default in defaults))
+                read |= set().union(*(symbols(default)[0] for default in defaults))
             if hasattr(tree, "name"):
                 bound.add(tree.name)
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             local = set().union(*(_names(generator.target) for generator in tree.generators))
-            read = read - local | _symbols(tree.generators[0].iter)[0]
+            read = read - local | symbols(tree.generators[0].iter)[0]
             bound = bound - local  # without a walrus's target
         case ast.Call(func=function) if ast.unparse(function).endswith("_magic"):
-            bound |= set().union(*(_symbols(code)[1] for code in _run_by_a_magic(tree)))
+            bound |= set().union(*(symbols(code)[1] for code in _run_by_a_magic(tree)))
     return read, bound
 
 
@@ -347,7 +347,7 @@ def lessons_are_named(notebook: NotebookNode, path: Path) -> Iterator[str]:
 def the_mark_comes_from_units(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """A cell that writes ``~`` itself could hide an exact count from the comparison."""
     for cell in _code(notebook):
-        for node in ast.walk(_parsed(cell)):
+        for node in ast.walk(parsed(cell)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "~" in node.value:
                 yield f"{cell.id}: the string {node.value!r} holds a ~; print through helpers.units"
 
@@ -407,7 +407,7 @@ def _is_folded(cell: NotebookNode) -> bool:
     return FOLDED in cell.metadata.get("tags", [])
 
 
-def _parsed(cell: NotebookNode) -> ast.Module:
+def parsed(cell: NotebookNode) -> ast.Module:
     return ast.parse(TransformerManager().transform_cell(cell.source))
 
 
