@@ -7,15 +7,12 @@ of them a weight, as ``plotting.icicle`` draws it.
 import json
 import pstats
 import re
-import subprocess
+from collections.abc import Iterator
 from linecache import getlines
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 from pandas import DataFrame
-
-from helpers import terminal
 
 if TYPE_CHECKING:
     from line_profiler import LineStats
@@ -154,9 +151,11 @@ def memray(capture: Path, file: str, when: str = "peak") -> tuple[int, dict[Stac
 
     total, stacks = 0, {}
     with FileReader(str(capture)) as reader:
-        left = reader.get_leaked_allocation_records
-        peak = reader.get_high_watermark_allocation_records
-        for record in (peak if when == "peak" else left)(merge_threads=True):
+        if when == "peak":
+            records = reader.get_high_watermark_allocation_records(merge_threads=True)
+        else:
+            records = reader.get_leaked_allocation_records(merge_threads=True)
+        for record in records:
             total += record.size
             frames = [(name, line) for name, path, line in record.stack_trace() if file in path]
             stack = tuple(f"{name}:{line}" for name, line in frames[::-1] if name != "<module>")
@@ -181,42 +180,6 @@ def folded_stacks(text: str) -> dict[Stack, int]:
     return weights
 
 
-def record(command: str, folder: Path) -> tuple[Path | None, str]:
-    """Run a profiler's ``command`` in ``folder``; return its profile, and what the program prints.
-
-    The profile is the file after ``-o``, or None where Scalene or py-spy ends with an error: for
-    example, it is not installed, or py-spy is not permitted. Scalene runs again, at most twice, if
-    the program fails or the profile is empty: before Python 3.12 its signal can break an import
-    (CPython issue 91351).
-    """
-    profile = Path(folder, re.search(r"-o (\S+)", command)[1])
-    is_scalene = " scalene " in command
-    settings = {}
-    if is_scalene:
-        # Scalene would set this variable, to its default, and then start Python once more.
-        settings["SCALENE_ALLOCATION_SAMPLING_WINDOW"] = str(2**20)
-        program = Path(folder, re.search(r"\S+\.py\b", command)[0])
-        if not re.search(r"\b(torch|helpers)\b", program.read_text(encoding="utf-8")):
-            settings["PYTHONPATH"] = _folder_without_torch(folder)
-    for _ in range(3 if is_scalene else 1):
-        try:
-            printed = terminal.run(command, folder, **settings).stdout
-            if not is_scalene or "files" in json.loads(profile.read_text(encoding="utf-8")):
-                return profile, printed
-        except (OSError, subprocess.CalledProcessError):
-            if not is_scalene and not command.startswith("py-spy"):
-                raise
-    return None, ""
-
-
-def _folder_without_torch(folder: Path) -> str:
-    """A folder that hides torch from Scalene, which would import it in vain, and the program."""
-    hiding = Path(folder, "without_torch").resolve()
-    hiding.mkdir(exist_ok=True)
-    (hiding / "torch.py").write_text("raise ImportError", encoding="utf-8")
-    return str(hiding)
-
-
 def times_by_function(path: Path) -> dict[str, float]:
     """How long each function ran with all that it called, as the profile in ``path`` has it.
 
@@ -228,33 +191,51 @@ def times_by_function(path: Path) -> dict[str, float]:
     recursive function is counted again by ``.lprof`` and ``.tree``, and methods have qualified
     names, but not in ``.prof`` and ``.tree``.
     """
-    if path.suffix == ".prof":
-        stats = pstats.Stats(str(path)).stats.items()
-        times = [(name, cumtime) for (_, _, name), (*_, cumtime, _) in stats]
-    elif path.suffix == ".lprof":
-        from line_profiler import load_stats  # slow to import, and only needed here
-
-        timings = load_stats(str(path)).timings.items()
-        times = [(name, sum(ticks for *_, ticks in lines)) for (_, _, name), lines in timings]
-    elif path.suffix == ".tree":
-        frames = [json.loads(path.read_text(encoding="utf-8"))["root_frame"]]
-        for frame in frames:  # the list grows while the loop walks through it
-            frames += frame["children"]
-        times = [(frame["function"], frame["time"]) for frame in frames]
-    elif path.suffix == ".raw":
-        stacks = folded_stacks(path.read_text(encoding="utf-8")).items()
-        functions = [({frame.split(" (")[0] for frame in stack}, n) for stack, n in stacks]
-        times = [(name, samples) for names, samples in functions for name in names]
-    else:
-        times = []
-        for file in json.loads(path.read_text(encoding="utf-8"))["files"].values():
-            names = {row["lineno"]: row["line"] for row in file["functions"]}
-            inside = [row for row in file["lines"] if row["start_function_line"] in names]
-            times += [(names[r["start_function_line"]], _scalene_share(r)) for r in inside]
+    readers = {
+        ".prof": _times_in_cprofile,
+        ".lprof": _times_in_line_profiler,
+        ".tree": _times_in_pyinstrument,
+        ".raw": _times_in_py_spy,
+        ".json": _times_in_scalene,
+    }
     by_function: dict[str, float] = {}
-    for name, time in times:
+    for name, time in readers[path.suffix](path):
         by_function[name] = by_function.get(name, 0) + time
     return by_function
+
+
+def _times_in_cprofile(path: Path) -> Iterator[tuple[str, float]]:
+    for (_, _, name), (*_, cumtime, _) in pstats.Stats(str(path)).stats.items():
+        yield name, cumtime
+
+
+def _times_in_line_profiler(path: Path) -> Iterator[tuple[str, float]]:
+    from line_profiler import load_stats  # slow to import, and only needed here
+
+    for (_, _, name), lines in load_stats(str(path)).timings.items():
+        yield name, sum(ticks for *_, ticks in lines)
+
+
+def _times_in_pyinstrument(path: Path) -> Iterator[tuple[str, float]]:
+    waiting = [json.loads(path.read_text(encoding="utf-8"))["root_frame"]]
+    while waiting:
+        frame = waiting.pop()
+        yield frame["function"], frame["time"]
+        waiting += frame["children"]
+
+
+def _times_in_py_spy(path: Path) -> Iterator[tuple[str, float]]:
+    for stack, samples in folded_stacks(path.read_text(encoding="utf-8")).items():
+        for name in {frame.split(" (")[0] for frame in stack}:
+            yield name, samples
+
+
+def _times_in_scalene(path: Path) -> Iterator[tuple[str, float]]:
+    for file in json.loads(path.read_text(encoding="utf-8"))["files"].values():
+        names = {row["lineno"]: row["line"] for row in file["functions"]}
+        for row in file["lines"]:
+            if row["start_function_line"] in names:
+                yield names[row["start_function_line"]], _scalene_share(row)
 
 
 def samples_of(path: Path) -> int:
@@ -288,22 +269,3 @@ def scalene_lines(path: Path, script: str) -> DataFrame:
 
 def _scalene_share(row: dict) -> float:
     return row["n_cpu_percent_python"] + row["n_cpu_percent_c"] + row["n_sys_percent"]
-
-
-def equal_batches(before: Path, after: Path, *models: str) -> DataFrame:
-    """Two tables of timm's benchmarks, joined where model, image size and batch size are equal.
-
-    A larger batch alone can raise the rate, so rows of unequal batches cannot be compared. Columns:
-    model, img_size, batch_size; before and after, in images/s. ``models`` selects some, and a
-    ValueError names one of them that has no such pair of rows.
-    """
-    rows = pd.read_csv(before).merge(pd.read_csv(after), on=["model", "img_size"])
-    equal = rows[rows.batch_size_x == rows.batch_size_y]
-    for model in models:
-        if model not in equal.model.values:
-            sizes = rows.loc[rows.model == model, ["batch_size_x", "batch_size_y"]].values
-            found = f"batches of {sizes[0][0]} and {sizes[0][1]}" if len(sizes) else "no such rows"
-            raise ValueError(f"{model} must have rows of equal batch size, but got {found}")
-    equal = equal[equal.model.isin(models or equal.model)].drop(columns="batch_size_y")
-    equal.columns = ["model", "img_size", "batch_size", "before", "after"]
-    return equal.reset_index(drop=True)
