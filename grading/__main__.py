@@ -94,7 +94,7 @@ def grade(options: argparse.Namespace, out: Path) -> int:
             workers.grade(handed_in, grader, max(options.jobs, 1))
         finally:
             graded = [result for item in handed_in if (result := grader.result(item))]
-            finish(out, graded, marks, options.sets)
+            finish(out, graded, marks)
     return 0
 
 
@@ -115,7 +115,7 @@ def merge(options: argparse.Namespace, out: Path) -> int:
         if result != result | new:
             notebook = notebooks.read(results.graded_notebook(out, result))
             results.store(out, result | new, notebook)
-    finish(out, results.load_all(out), marks, options.sets)
+    finish(out, results.load_all(out), marks)
     return 0
 
 
@@ -126,9 +126,9 @@ def dated_marks(out: Path, points: dict[tuple[str, str], float]) -> by_hand.Mark
     return by_hand.read_marks(out, points)
 
 
-def finish(out: Path, graded: list[dict], marks: by_hand.Marks, sets: Path) -> None:
+def finish(out: Path, graded: list[dict], marks: by_hand.Marks) -> None:
     """Write the tables, and say what they hold."""
-    alike = tables.write(out, graded, sets)
+    tables.write(out, graded)
     by_hand.update(out, graded)
     known = {(r["student"], r["lesson"]): r["rows"] for r in results.load_all(out)}
     for key, tasks in marks.items():
@@ -142,7 +142,7 @@ def finish(out: Path, graded: list[dict], marks: by_hand.Marks, sets: Path) -> N
     about = out / "submitted" / platforms.ABOUT
     platforms.write(out, graded, json.loads(about.read_text("utf-8")) if about.exists() else {})
     late = sum(bool(result["late"]) for result in graded)
-    print(f"{len(graded)} submissions, {late} late, {alike} alike: {out}/grades.csv")
+    print(f"{len(graded)} submissions, {late} late: {out}/grades.csv")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

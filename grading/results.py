@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
@@ -71,6 +71,7 @@ class Grader:
 
 def fingerprint_of(submission: Submission, reading: Reading, limits: Limits) -> str:
     """A hash of all that a result depends on; ``reading`` is what was read and is graded."""
+    limits = replace(limits, hide=())  # where the folders are changes no points
     total = hashlib.sha256(repr((submission.student, reading.problem, limits)).encode())
     total.update(reading.content)
     total.update(submission.source.read_bytes())
@@ -105,12 +106,12 @@ def place(out: Path, kind: str, student: str) -> Path:
 def store(out: Path, result: dict, notebook: NotebookNode) -> None:
     """Write the graded notebook, the page, and then the result, which says that all are there."""
     student, lesson = result["student"], result["lesson"]
-    replace(graded_notebook(out, result), notebooks.as_text(notebook))
-    replace(place(out, "feedback", student) / f"{lesson}.html", feedback.page(notebook, result))
-    replace(place(out, "results", student) / f"{lesson}.json", json.dumps(result, indent=1))
+    write(graded_notebook(out, result), notebooks.as_text(notebook))
+    write(place(out, "feedback", student) / f"{lesson}.html", feedback.page(notebook, result))
+    write(place(out, "results", student) / f"{lesson}.json", json.dumps(result, indent=1))
 
 
-def replace(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
     """Write a whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     notebooks.write(path, text.encode())

@@ -9,23 +9,19 @@ from pathlib import Path
 
 import pandas as pd
 
-from grading import lookalikes
 from tools import notebooks
 
 COLUMNS = ["student", "lesson", "task", "points", "of", "reason"]
 COMPUTED = tuple("=+-@\t\r'")  # a spreadsheet computes a text that begins so; ' stops it
 
 
-def write(out: Path, results: list[dict], sets: Path) -> int:
-    """Write all tables; return the number of submissions that look alike."""
+def write(out: Path, results: list[dict]) -> None:
+    """Write all tables, and the page for the class."""
     results = sorted(results, key=lambda result: (result["lesson"], result["student"]))
     grades = pd.DataFrame(grade_rows(results), columns=COLUMNS).astype({"points": float})
     write_csv(out / "grades.csv", COLUMNS, grades.to_numpy())
     write_csv(out / "platform.csv", *for_a_platform(grades, results))
-    alike = list(lookalikes.find_groups(results, sets))
-    write_csv(out / "alike.csv", ["lesson", "group", "student", "most like", "alike"], alike)
     (out / "class.md").write_text("\n".join(class_page(results, grades)), encoding="utf-8")
-    return len(alike)
 
 
 def for_a_platform(grades: pd.DataFrame, results: list[dict]) -> tuple[list[str], list[list]]:

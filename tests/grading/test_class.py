@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from grading.answers import digest
@@ -60,13 +62,10 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
         everyone.hand_in(name, macs=answer)
     for name, answer in HOSTILE["cheats"].items():
         everyone.hand_in(name, fast=answer)
-    everyone.hand_in("empties", fast="def fast(values):\n    return values.pop() + values.pop()")
     hand_in_explorer(everyone, server.getsockname()[1])
     hand_in_altered(everyone)
-    hand_in_copies(everyone)
     hand_in_unreadable(everyone)
     everyone.hand_in("new\nline").write_bytes(b"")
-    everyone.hand_in(".dot")
     (everyone.folder / ".hidden").mkdir()
     hand_in_rearranged(everyone)
     late = everyone.write(SCRIPT, everyone.copy("ada"))
@@ -75,7 +74,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
     os.utime(late, (1e9 + 7200, 1e9 + 7200))
     (everyone.folder / "=1+1" / "timestamp.txt").write_text("2001-09-12 02:46:40 UTC")
     os.environ["SECRET_OF_THE_GRADER"] = "1"
-    output = everyone.grade(DUE, "--timestamps", "--jobs=4")  # many of them only wait
+    output = everyone.grade(DUE, "--timestamps", "--jobs=6")  # many of them only wait
     assert "late is what came after 2001-09-09 02:46:40 UTC" in output
     return everyone
 
@@ -84,7 +83,9 @@ def hand_in_explorer(everyone: Class, port: int) -> None:
     root = notebooks.ROOT
     places = [root, root / "helpers", everyone.folder, everyone.out, "/etc", "/usr", "/dev", "/"]
     given = f"PORT, PLACES = {port}, {[str(place) for place in places]}\n"
-    everyone.hand_in("explores", macs=given + HOSTILE["explores"] + CELLS["macs-answer"])
+    macs = given + HOSTILE["explores"] + CELLS["macs-answer"]
+    empties = "def fast(values):\n    return values.pop() + values.pop()"
+    everyone.hand_in("explores", macs=macs, fast=empties)
 
 
 def hand_in_altered(everyone: Class) -> None:
@@ -101,42 +102,54 @@ def hand_in_altered(everyone: Class) -> None:
     deleted.cells = [cell for cell in reversed(deleted.cells) if "-check" not in cell.id]
     everyone.write("deletes", deleted)
     added = everyone.copy("=1+1", macs=HOSTILE["added"]["macs"], say="It is.")
-    place = [cell.id for cell in added.cells].index("macs-answer")
-    added.cells.insert(place, new_code_cell(HOSTILE["added"]["cell"]))
+    added.cells.insert(place_of("macs-answer", added), new_code_cell(HOSTILE["added"]["cell"]))
     added.cells.append(new_code_cell("1 / 0"))
     everyone.write("=1+1", added)
 
 
 def hand_in_rearranged(everyone: Class) -> None:
-    """Honest work in another layout, as JupyterLab makes it."""
-    moved = everyone.copy("moves")
-    place = [cell.id for cell in moved.cells].index("macs-answer")
+    """Honest work in another layout, as JupyterLab and other editors make it."""
+    moved = everyone.copy(".dot")
+    place = place_of("macs-answer", moved)
     moved.cells[place] = new_code_cell(moved.cells[place].source)
-    everyone.write("moves", moved)
-    for name in ("splits", "splits-with-metadata"):
-        notebook = everyone.copy(name)
-        place = [cell.id for cell in notebook.cells].index("macs-answer")
-        cell = notebook.cells[place]
-        start, end = cell.source.split('"""\n', 1)
-        cell.source = start + '"""'
-        rest = new_code_cell(end, metadata=cell.metadata if "with" in name else {})
-        notebook.cells.insert(place + 1, rest)
-        everyone.write(name, notebook)
-    first = everyone.copy("first-cell", macs="def macs(*sizes):\n    return PRODUCT(sizes)\n\n\n"
-                          "full = torch.ones(n_in) * n_out")  # fmt: skip
-    first.cells[1].source += "\nfrom math import prod as PRODUCT"
-    path = everyone.write("first-cell", first)
+    everyone.write(".dot", moved)
+    below = everyone.copy("below")
+    answer, check = place_of("macs-answer", below), place_of("macs-check-2", below)
+    below.cells.insert(check + 1, new_code_cell(below.cells[answer].source))
+    released = nbformat.reads(everyone.released, as_version=4)
+    below.cells[answer].source = released.cells[place_of("macs-answer", released)].source
+    everyone.write("below", below)
+    bare = everyone.copy("bare")
+    bare.nbformat_minor = 4  # which has no ids
+    for cell in bare.cells:
+        cell.metadata = {}
+        del cell["id"]
+    everyone.write("bare", bare)
+    split = everyone.copy("splits", macs=HOSTILE["first-cell"]["macs"])
+    split.cells[1].source += HOSTILE["first-cell"]["cell"]
+    split_answer(split, metadata=False)
+    path = everyone.write("splits", split)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    repeated = everyone.copy("splits-with-metadata")
+    split_answer(repeated, metadata=True)
+    why = repeated.cells[place_of("why-answer", repeated)]
+    repeated.cells.append(new_code_cell('why = "c"', metadata=why.metadata))
+    everyone.write("splits-with-metadata", repeated, f"{LESSON}-Copy1.ipynb")
 
 
-def hand_in_copies(everyone: Class) -> None:
-    first = everyone.copy("copied-1", **HOSTILE["copies"])
-    (answer,) = (cell for cell in first.cells if cell.id == "why-answer")
-    first.cells.append(new_code_cell('why = "c"', metadata=answer.metadata))
-    everyone.write("copied-1", first, f"{LESSON}-Copy1.ipynb")
-    copies = HOSTILE["copies"].items()
-    renamed = {task: "# by rows\n" + answer.replace("total", "s") for task, answer in copies}
-    everyone.hand_in("copied-2", **renamed)
+def place_of(name: str, notebook: NotebookNode) -> int:
+    return [cell.id for cell in notebook.cells].index(name)
+
+
+def split_answer(notebook: NotebookNode, metadata: bool) -> None:
+    """Split the cell of an answer in two; JupyterLab copies the metadata, and others do not."""
+    place = place_of("macs-answer", notebook)
+    cell = notebook.cells[place]
+    start, rest = cell.source.split('"""\n', 1)
+    cell.source = start + '"""'
+    notebook.cells.insert(
+        place + 1, new_code_cell(rest, metadata=cell.metadata if metadata else {})
+    )
 
 
 def hand_in_unreadable(everyone: Class) -> None:
@@ -168,33 +181,47 @@ def rows(graded: Class) -> dict[str, dict]:
     return rows
 
 
-EXPECTED = {  # student: (points of macs, why and fast, a task, its reason)
-    "ada": ([4, 3, 3], "fast", "^$"),
-    "grace": ([1, 0, 3], "macs", r"^macs\(1\): expected [\d,]+, but got [\d,]+$"),
-    **{name: ([0, 3, 3], "macs", broken["reason"]) for name, broken in HOSTILE["breaks"].items()},
-    **{name: ([4, 3, 0], "fast", "at least 2 times as fast") for name in HOSTILE["cheats"]},
-    "empties": ([4, 3, 0], "fast", r"^the values after the call: expected \[1, 2\], but"),
-    **{name: ([0, 0, 0], "macs", why) for name, why in UNREADABLE.items()},
-    "explores": ([4, 3, 3], "macs", "^$"),
-    "alters": ([0, 3, 3], "macs", "macs-check-1 and 3 more were altered, or "),
-    "deletes": ([4, 0, 3], "why", "why-check was missing"),
-    "copied-1": ([4, 0, 3], "why", "why-answer came more than once: all of them ran, in order$"),
-    "'=1+1": ([4, 3, 3], "fast", "late by 3 days$"),
-    ".dot": ([4, 3, 3], "fast", "^$"),
-    "moves": ([4, 3, 3], "macs", "macs-answer is missing: the cells in its place ran instead"),
-    "splits": ([4, 3, 3], "macs", "^$"),
-    "splits-with-metadata": ([4, 3, 3], "macs", "macs-answer came more than once: all of them"),
-    "first-cell": ([4, 3, 3], "macs", "^$"),
-    SCRIPT: ([4, 3, 3], "why", "'ada', but the folder is '<script>alert.*': graded"),
+EXPECTED = {  # student: (points of macs, why and fast, the reasons of some of these tasks)
+    "ada": ([4, 3, 3], {"fast": "^$"}),
+    "grace": ([1, 0, 3], {"macs": r"^macs\(1\): expected [\d,]+, but got [\d,]+$"}),
+    **{name: ([0, 3, 3], {"macs": broken["reason"]}) for name, broken in HOSTILE["breaks"].items()},
+    **{name: ([4, 3, 0], {"fast": "at least 2 times as fast"}) for name in HOSTILE["cheats"]},
+    **{name: ([0, 0, 0], {"macs": why}) for name, why in UNREADABLE.items()},
+    "explores": (
+        [4, 3, 0],
+        {"macs": "^$", "fast": r"^the values after the call: expected \[1, 2\], but"},
+    ),
+    "alters": ([0, 3, 3], {"macs": "macs-check-1 and 3 more were altered, or "}),
+    "deletes": ([4, 0, 3], {"why": "why-check was missing"}),
+    "'=1+1": ([4, 3, 3], {"fast": "late by 3 days$"}),
+    ".dot": (
+        [4, 3, 3],
+        {"macs": "macs-answer is missing: the cells in its place ran instead", "fast": "^$"},
+    ),
+    "below": (
+        [4, 3, 3],
+        {"macs": "^macs-answer was not answered: the cells below its check ran$"},
+    ),
+    "bare": ([4, 3, 3], {"macs": "macs-answer is missing: the cells in its place ran instead$"}),
+    "splits": ([4, 3, 3], {"macs": "^$"}),
+    "splits-with-metadata": (
+        [4, 0, 3],
+        {
+            "macs": "^macs-answer came more than once: all of them ran, in order$",
+            "why": "why-answer came more than once: all of them ran, in order$",
+        },
+    ),
+    SCRIPT: ([4, 3, 3], {"why": "'ada', but the folder is '<script>alert.*': graded"}),
 }
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_what_breaks_or_cheats_costs_itself_and_says_why(name: str, rows: dict) -> None:
-    points, task, reason = EXPECTED[name]
+    points, reasons = EXPECTED[name]
     found = [float(rows[name][task]["points"]) for task in ("macs", "why", "fast")]
     assert found == points, rows[name]
-    assert re.search(reason, rows[name][task]["reason"])
+    for task, reason in reasons.items():
+        assert re.search(reason, rows[name][task]["reason"])
 
 
 def test_nothing_is_won_or_reached(rows: dict, server: socket.socket) -> None:
@@ -221,14 +248,9 @@ def test_the_tables_have_everybody_and_what_a_person_must_look_at(
     late = [name for name, tasks in rows.items() if "late" in tasks["fast"]["reason"]]
     assert sorted(late) == ["'=1+1", SCRIPT]
     assert rows[SCRIPT]["fast"]["reason"].endswith("; late by 1 h")
-    most_like = {row["student"]: row["most like"] for row in graded.table("alike")}
-    assert most_like["copied-1"] == "copied-2"
-    assert most_like["copied-2"] == "copied-1"
-    assert most_like["ada"] == "the solution"
-    assert "grace" not in most_like
     page = (graded.out / "class.md").read_text()
     assert re.search(r"\| why \| \d+ of \d+ \| .*2 × `why: expected 'b', but got 'a'`", page)
-    assert not [name for name in ("grace", "truncated", "copied") if name in page]
+    assert not [name for name in ("grace", "truncated", "below") if name in page]
 
 
 def test_a_page_shows_its_own_student_no_hidden_test_and_text_as_text(graded: Class) -> None:
@@ -243,7 +265,7 @@ def test_a_page_shows_its_own_student_no_hidden_test_and_text_as_text(graded: Cl
     assert "Because <code>a &lt; b</code>" in page
     assert page.count("127.0.0.1") == 2  # both images, as text
     assert "default-src 'none'" in page
-    hidden = ("macs of other sizes", "copied", "endless", "truncated", "explores")
+    hidden = ("macs of other sizes", "splits", "endless", "truncated", "explores")
     active = ("alert(1)", "<script>alert", "<img")
     assert [words for words in hidden + active if words in page] == []
 
@@ -267,7 +289,7 @@ def test_a_second_call_grades_nothing_and_marks_by_hand_stay(graded: Class, rows
     path.write_text(path.read_text().replace("say,,", "say,1.5,Nearly: why <b>?"))
     students = len(list(graded.folder.iterdir())) - 1  # without .hidden
     for unchanged in (students - 2, students):
-        assert f"{unchanged} are graded already" in graded.grade(DUE, "--timestamps")
+        assert f"{unchanged} are graded already" in graded.grade_here(DUE, "--timestamps")
         rows = {row["student"]: row for row in graded.table() if row["task"] == "say"}
         for name in ("grace", "'=1+1"):
             assert rows[name]["points"] == "1.5"
