@@ -2,7 +2,8 @@
 
 Run it with ``python scripts/memory_meters.py``. It makes six arrays of 40 million
 bytes and keeps all of them. The output is one line of JSON: for each array, the
-bytes that each of the three tools reports.
+bytes that each of the three tools reports. It uses the class inside torch.profiler,
+because torch.profiler itself first imports PyTorch's compiler, which takes long.
 """
 
 import json
@@ -11,7 +12,7 @@ import tracemalloc
 import numpy as np
 import psutil
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.autograd.profiler import profile
 
 COUNT = 10_000_000  # values of four bytes
 WAYS = {
@@ -26,13 +27,12 @@ WAYS = {
 
 def main() -> None:
     process = psutil.Process()
-    cpu = [ProfilerActivity.CPU]  # with a GPU, the default would load CUDA, too
-    with profile(activities=cpu, profile_memory=True):  # first calls load code
+    with profile(use_kineto=True, profile_memory=True):  # first calls load code
         torch.from_numpy(np.ones(1000)).sqrt()
     tracemalloc.start()
     arrays, report = [], {}
     for name, make in WAYS.items():
-        with profile(activities=cpu, profile_memory=True) as prof:
+        with profile(use_kineto=True, profile_memory=True) as prof:
             traced = tracemalloc.get_traced_memory()[0]
             resident = process.memory_info().rss
             arrays.append(make())
