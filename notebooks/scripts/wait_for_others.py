@@ -2,9 +2,12 @@
 
 Run it with ``python scripts/wait_for_others.py``. ``computes`` keeps one core busy,
 ``sleeps`` sleeps, and ``waits_in_one_call`` waits in a single call into C. A child
-process computes meanwhile (not on Windows), and a thread computes at the end.
+process computes meanwhile (not on Windows), and a thread computes at the end. With
+``--warm-up``, it first computes for a while, because Scalene's first samples take
+long.
 """
 
+import argparse
 import ctypes
 import multiprocessing
 import threading
@@ -13,8 +16,7 @@ import time
 SECONDS = 0.15
 
 
-def starts() -> None:
-    """Compute for a while, because Scalene's first samples take long."""
+def warms_up() -> None:
     end = time.perf_counter() + 3 * SECONDS
     while time.perf_counter() < end:
         sum(range(1_000))
@@ -53,7 +55,11 @@ def computes_in_child() -> None:
 
 
 def main() -> None:
-    starts()
+    parser = argparse.ArgumentParser(description="Compute, sleep and wait.")
+    parser.add_argument("--warm-up", action="store_true", help="compute first")
+    if parser.parse_args().warm_up:
+        warms_up()
+
     computes()
     child = None
     if "fork" in multiprocessing.get_all_start_methods():  # not on Windows
