@@ -22,15 +22,24 @@ from torch.utils.flop_counter import flop_registry
 
 from helpers import machine
 
-COPIED = "clone copy_ _to_copy empty cat _unsafe_view"
-COPIES = {getattr(torch.ops.aten, name) for name in COPIED.split()}
+
+def _operators(names: str) -> set:
+    return {getattr(torch.ops.aten, name) for name in names.split()}
+
+
+COPIES = _operators("clone copy_ _to_copy empty cat _unsafe_view")
 # Of their first argument, these operators read some rows, set some rows, or read nothing.
-LOOK_UPS = "embedding _embedding_bag _embedding_bag_forward_only index index_select gather take"
-SETTERS = "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_ scatter_reduce_"
-FILLS = "copy_ fill_ zero_ uniform_ normal_ bernoulli_ random_ zeros_like ones_like full_like"
-FILLS += " rand_like randn_like randint_like new_zeros new_ones new_full"
-SET_ROWS = {getattr(torch.ops.aten, name) for name in SETTERS.split()}
-NOT_READ = {getattr(torch.ops.aten, name) for name in f"{LOOK_UPS} {SETTERS} {FILLS}".split()}
+LOOK_UPS = _operators(
+    "embedding _embedding_bag _embedding_bag_forward_only index index_select gather take"
+)
+SETTERS = _operators(
+    "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_ scatter_reduce_"
+)
+FILLS = _operators(
+    "copy_ fill_ zero_ uniform_ normal_ bernoulli_ random_ zeros_like ones_like full_like "
+    "rand_like randn_like randint_like new_zeros new_ones new_full"
+)
+FIRST_NOT_READ = LOOK_UPS | SETTERS | FILLS
 DEVICES = "cpu|cuda"  # on which the report knows how to measure
 
 
@@ -52,17 +61,11 @@ def load(name: str) -> tuple[nn.Module, object]:
         )
     try:
         built = getattr(importlib.import_module(module), function)()
-    except SyntaxError as error:
-        raise Refused(
-            f"{name} must be in a file that Python can read, but got a {type(error).__name__} "
-            f"({error.msg}): correct line {error.lineno} of {error.filename}, "
-            f"{(error.text or '').strip()!r}"
-        ) from error
     except (Exception, SystemExit) as error:
         raise Refused(
             f"{name} must be a function that can be called without arguments, but got "
-            f"{_summary(error)}: put the folder that holds {module} on PYTHONPATH (this is "
-            f"{Path.cwd()}), and call the function alone: that shows the line"
+            f"{_summary(error)}: call it alone, which shows the line; {module} must be in "
+            f"{Path.cwd()} or in a folder on PYTHONPATH"
         ) from error
     if not isinstance(built, tuple) or len(built) != 2:
         raise Refused(
@@ -147,10 +150,7 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
     """Refuse tensors that cannot be measured: their device, their layout, their restrictions."""
     for tensor in tensors:
         if nn.parameter.is_lazy(tensor):
-            raise Refused(
-                "model must have all its parameters, but got one whose shape is not known yet: "
-                "call the model once before you return it"
-            )
+            continue  # its shape is not known before the first call
         if not re.match(DEVICES, str(tensor.device)):
             raise Refused(
                 f"model and example must be on the CPU or on a CUDA GPU, but got a tensor on "
@@ -167,12 +167,11 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
                 "model and example must hold real numbers, but got complex ones: their products "
                 "are counted wrongly, so give the real and the imaginary parts as two tensors"
             )
-        if tensor.layout != torch.strided or tensor.is_nested or tensor.is_inference():
-            layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
-            kind = "inference" if tensor.is_inference() else layout
+        if tensor.layout != torch.strided or tensor.is_nested:
+            kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
             raise Refused(
-                f"model and example must hold ordinary tensors, but got one of kind {kind}: "
-                "convert it with .to_dense(), or make it outside torch.inference_mode()"
+                f"model and example must hold dense tensors, but got one of kind {kind}: convert "
+                "it with .to_dense(), or with .to_padded_tensor(0)"
             )
 
 
@@ -193,8 +192,9 @@ class Operators(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if not func.is_view and func.overloadpacket not in COPIES:
             self.seen.add(func.overloadpacket)
-        read = storages([args[func.overloadpacket in NOT_READ :], kwargs])
-        written = storages([] if func.overloadpacket in SET_ROWS else result)
+        operator = func.overloadpacket
+        read = storages([args[1:] if operator in FIRST_NOT_READ else args, kwargs])
+        written = storages([] if operator in SETTERS else result)
         # A view returns what it got, and changes nothing; an empty tensor is not written.
         is_view = (
             written and not func._schema.is_mutable and written.keys() <= storages([args]).keys()
@@ -300,33 +300,31 @@ def operators_called(event: FunctionEvent) -> tuple[int, float]:
     if "::" in event.name and not event.is_user_annotation:
         inner = len(event.cpu_children)
         return inner if inner > 10 else 1, 0.0
-    inside = [operators_called(child) for child in event.cpu_children]
-    calls, rest = map(sum, zip(*inside, strict=True)) if inside else (0, 0.0)
-    return calls, rest + event.self_cpu_time_total
+    calls, rest = 0, event.self_cpu_time_total
+    for child in event.cpu_children:
+        calls_inside, rest_inside = operators_called(child)
+        calls += calls_inside
+        rest += rest_inside
+    return calls, rest
 
 
-def storages(value: object) -> dict[int, int]:
-    """The storages of the tensors in ``value``, and how many bytes of each they show."""
-    views: dict[tuple, int] = {}
+def storages(value: object, *, whole: bool = False) -> dict[int, int]:
+    """The storages of the tensors in ``value``, and how many bytes of each the tensors show.
+
+    Instead, ``whole``: how many bytes each storage has, which one small view keeps in memory.
+    """
+    sizes: dict[int, int] = {}
+    views: dict[int, dict[int, int]] = {}  # of each storage: where a view begins, and its bytes
     for tensor in tensors(value):
         with suppress(NotImplementedError, RuntimeError):  # a tensor of vmap has none
-            storage = tensor.untyped_storage()
-            view = storage._cdata, storage.nbytes(), tensor.storage_offset()
-            views[view] = max(tensor.nbytes, views.get(view, 0))
-    bytes_of: dict[int, int] = {}
-    for (storage, all_bytes, _), size in views.items():  # an expanded tensor has more than all
-        bytes_of[storage] = min(bytes_of.get(storage, 0) + size, all_bytes)
-    return bytes_of
-
-
-def whole_storages(value: object) -> dict[int, int]:
-    """The storages of the tensors in ``value``, and how many bytes each of them has."""
-    bytes_of: dict[int, int] = {}
-    for tensor in tensors(value):
-        with suppress(NotImplementedError, RuntimeError):  # a tensor of vmap has none
-            storage = tensor.untyped_storage()
-            bytes_of[storage._cdata] = storage.nbytes()
-    return bytes_of
+            storage, start = tensor.untyped_storage(), tensor.storage_offset()
+            sizes[storage._cdata] = storage.nbytes()
+            of_storage = views.setdefault(storage._cdata, {})
+            of_storage[start] = max(tensor.nbytes, of_storage.get(start, 0))
+    if whole:
+        return sizes
+    # The views of an expanded tensor would have more bytes than there are.
+    return {key: min(sum(views[key].values()), size) for key, size in sizes.items()}
 
 
 def tensors(value: object) -> list[Tensor]:
