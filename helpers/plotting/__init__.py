@@ -6,18 +6,10 @@ measured values in it carry the ``~`` mark of ``helpers.units``.
 """
 
 # ruff: noqa: F401 - the public names
-from helpers.plotting.distributions import (
-    bar_rows,
-    bars,
-    dumbbells,
-    histogram,
-    images,
-    intervals,
-    profiler_shares,
-    spread,
-    stacked_bars,
-)
-from helpers.plotting.grids import errors
+from helpers.plotting.bar_charts import bar_rows, bars, stacked_bars
+from helpers.plotting.distributions import histogram, intervals, spread
+from helpers.plotting.grids import errors, images
+from helpers.plotting.hot_spots import icicle, line_heat_map
 from helpers.plotting.limits import memory, roofline
-from helpers.plotting.points import points
-from helpers.plotting.traces import icicle, launch_queues, line_heat_map, strip, timeline
+from helpers.plotting.pairs import dumbbells, points, profiler_shares
+from helpers.plotting.timelines import launch_queues, strip, timeline

@@ -1,4 +1,4 @@
-"""What all pictures share: a canvas, the alt text, and ticks with units."""
+"""What all pictures share: a canvas, the alt text, ticks with units, and labels in boxes."""
 
 import base64
 import html
@@ -56,8 +56,10 @@ def canvas(height: float) -> Axes:
 def describe(ax: Axes, kind: str, marks: str) -> str:
     """The alt text of a finished picture: its kind, title and axes, and its marks."""
     ax.spines[["top", "right"]].set_visible(False)
-    axes = [f"x axis: {ax.get_xlabel()}"] + ([f"y axis: {ax.get_ylabel()}"] * bool(ax.get_ylabel()))
-    return f"{kind}. Title: {ax.get_title()}. {'; '.join(axes)}. {marks}."
+    axes = f"x axis: {ax.get_xlabel()}"
+    if ax.get_ylabel():
+        axes += f"; y axis: {ax.get_ylabel()}"
+    return f"{kind}. Title: {ax.get_title()}. {axes}. {marks}."
 
 
 def finish(ax: Axes, kind: str, marks: str) -> None:
@@ -74,3 +76,21 @@ def tick_units(ax: Axes, unit: Unit) -> None:
         ax.xaxis.set_major_locator(MaxNLocator(5))
     elif ax.get_xscale() == "log" and high < 30 * low:
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+
+
+def write_in_box(
+    ax: Axes,
+    label: str,
+    box: tuple[float, float],
+    row: float,
+    scale: float,
+    ink: str,
+    size: float = 7.5,
+) -> None:
+    """As much of ``label`` as fits ``box``, (left, width) at ``scale`` inches a unit, in a row."""
+    left, width = box
+    letters = int((width * scale - 0.06) / (0.0088 * size))
+    if letters > 3 or len(label) <= letters:
+        fitting = label if len(label) <= letters else f"{label[: letters - 1]}…"
+        middle = left + width / 2
+        ax.text(middle, row, fitting, color=ink, fontsize=size, ha="center", va="center")

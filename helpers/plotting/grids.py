@@ -1,6 +1,8 @@
-"""Two kinds of names against each other, with one value for each pair of them."""
+"""Side by side: a table of errors as coloured cells, and images."""
 
 from collections.abc import Mapping
+
+from torch import Tensor
 
 from helpers.plotting import _canvas
 from helpers.plotting._canvas import BLUE, RED
@@ -47,3 +49,26 @@ def _percent(error: float) -> str:
         return "exact"
     text = f"{100 * error:+.1f} %"
     return "about 0" if float(text[:-2]) == 0 else text.replace("-", "−")
+
+
+def images(pictures: Mapping[str, Tensor], *, title: str) -> None:
+    """The ``pictures`` side by side: (1, H, W) in grey or (3, H, W) in colour.
+
+    0 is black and 1 is white. A picture with values outside [0, 1], as a convolution gives, is
+    stretched: its smallest value becomes black and its largest white.
+    """
+    figure = _canvas.sheet(2.6 * len(pictures), 2.9)
+    marks = []
+    for column, (key, picture) in enumerate(pictures.items()):
+        pixels = picture.detach().float()
+        low, high = pixels.min().item(), pixels.max().item()
+        if low < 0 or high > 1:
+            pixels = (pixels - low) / (high - low or 1)
+        ax = figure.add_subplot(1, len(pictures), column + 1)
+        ax.imshow(pixels.permute(1, 2, 0).numpy(), cmap="gray", vmin=0, vmax=1)
+        ax.set(title=key, xticks=[], yticks=[])
+        marks.append(f"{key}, {picture.shape[1]} × {picture.shape[2]} pixels")
+    figure.suptitle(title)
+    kind = "Picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
+    description = f"{kind}. Title: {title}. {'; '.join(marks)}."
+    _canvas.show(figure, description, photograph=True)

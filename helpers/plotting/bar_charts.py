@@ -1,0 +1,124 @@
+"""Bars: of one measure, of several, and of parts that add up."""
+
+import math
+from collections.abc import Mapping
+
+from helpers import _input, units
+from helpers.plotting import _canvas
+from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED
+
+
+def bars(
+    values: Mapping[str, float],
+    *,
+    title: str,
+    xlabel: str,
+    unit: _canvas.Unit = units.seconds,
+    log: bool = True,
+    intervals: Mapping[str, tuple[float, float]] | None = None,
+) -> None:
+    """One horizontal bar per entry of ``values``, first on top, with its value.
+
+    On a log axis, which has no zero to begin at, a dot takes the bar's place. Values are in what
+    ``unit`` prints: positive on a log axis, else zero or more. ``intervals`` maps some of the names
+    to a lowest and a highest value, which a line joins.
+    """
+    check = _input.positive if log else _input.not_negative
+    lengths = _input.each(check, "values", values, what="the length of a bar")
+    ax = _canvas.canvas(height=1.1 + 0.38 * len(lengths))
+    if log:
+        ax.plot(lengths, list(values), "o", color=BLUE, markersize=8)
+        ax.set_ylim(-0.6, len(lengths) - 0.4)
+        ax.grid(axis="y", color=GREY, alpha=0.25)
+    else:
+        ax.barh(list(values), lengths, color=BLUE)
+    for key, (low, high) in (intervals or {}).items():
+        ax.plot([low, high], [key, key], color=BLUE, linewidth=1.5)
+    for key, length in values.items():
+        end = max(length, *(intervals or {}).get(key, (length, length)))
+        ax.annotate(unit(length), (end, key), (7, 0), textcoords="offset points", va="center")
+    ax.invert_yaxis()
+    if log:
+        ax.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
+    else:
+        ax.set_xlim(0, max(lengths) * 1.25 or 1)
+    ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
+    _canvas.tick_units(ax, unit)
+    words = {key: f"{key} {unit(length)}" for key, length in values.items()}
+    for key, (low, high) in (intervals or {}).items():
+        words[key] += f" from {unit(low)} to {unit(high)}"
+    marks = "; ".join(words.values())
+    kind, shape = ("Dot chart", "dots") if log else ("Bar chart", "bars")
+    _canvas.finish(ax, kind, f"{len(lengths)} {shape}: {marks}")
+
+
+def bar_rows(
+    rows: Mapping[str, tuple[Mapping[str, float], _canvas.Unit]],
+    *,
+    title: str,
+) -> None:
+    """Several measures of the same things: a row of bars for each measure, one below the other.
+
+    ``rows`` maps the name of a measure to its values, zero or more, and the function that prints
+    one of them. All rows have the same keys, such as the layers of a model, in the same order; each
+    row has its own linear scale, so only bars of the same row can be compared.
+    """
+    keys = list(next(iter(rows.values()))[0])
+    figure = _canvas.sheet(7.2, 0.6 + 1.05 * len(rows))
+    marks = []
+    for index, (name, (values, unit)) in enumerate(rows.items()):
+        heights = list(values.values())
+        ax = figure.add_subplot(len(rows), 1, index + 1)
+        colours = [BLUE if height < max(heights) else RED for height in heights]
+        drawn = ax.bar(keys, heights, color=colours, width=0.6)
+        ax.bar_label(drawn, [unit(height) for height in heights], padding=2, fontsize=9)
+        ax.set(ylim=(0, max(heights) * 1.45 or 1), yticks=[])
+        ax.set_ylabel(name, rotation=0, ha="right", va="center")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="x", length=0, labelbottom=index == len(rows) - 1)
+        shown = [f"{key} {unit(height)}" for key, height in values.items()]
+        marks.append(f"{name}: {', '.join(shown)}")
+    figure.suptitle(title)
+    _canvas.show(
+        figure, f"{len(rows)} rows of {len(keys)} bars. Title: {title}. {'; '.join(marks)}."
+    )
+
+
+def stacked_bars(
+    rows: Mapping[str, Mapping[str, float]],
+    *,
+    title: str,
+    xlabel: str,
+    unit: _canvas.Unit,
+    limit: float | None = None,
+) -> None:
+    """A horizontal bar per row, made of its parts, with their sum after it.
+
+    ``rows`` maps a name to its parts, zero or more each; a part has one colour in all rows.
+    ``unit`` prints a value. A ``limit`` is drawn as a dashed line.
+    """
+    parts = list(dict.fromkeys(part for row in rows.values() for part in row))
+    colours = dict(zip(parts, [BLUE, ORANGE, GREEN, RED, GREY, "#CC79A7"], strict=False))
+    ax = _canvas.canvas(height=1.5 + 0.38 * len(rows))
+    marks, named = [], set()
+    for place, (key, row) in enumerate(rows.items()):
+        end = 0.0
+        for part, size in row.items():
+            _input.not_negative(f"rows[{key!r}][{part!r}]", size, what="the length of a part")
+            label = None if part in named else part
+            ax.barh(place, size, left=end, color=colours[part], edgecolor="white", label=label)
+            named.add(part)
+            end += size
+        ax.annotate(unit(end), (end, place), (5, 0), textcoords="offset points", va="center")
+        shown = ", ".join(f"{part} {unit(size)}" for part, size in row.items())
+        marks.append(f"{key}: {shown}; in all {unit(end)}")
+    if limit is not None:
+        ax.axvline(limit, color=RED, linestyle="--", linewidth=1.2)
+        marks.append(f"a dashed line at {unit(limit)}")
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, ax.get_xlim()[1] * 1.1), xlabel=xlabel)
+    ax.set_title(title, pad=10 + 16 * math.ceil(len(parts) / 4))
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.99)}
+    ax.legend(frameon=False, ncols=min(len(parts), 4), fontsize=9, **place)
+    _canvas.tick_units(ax, unit)
+    _canvas.finish(ax, "Stacked bars", ". ".join(marks))
