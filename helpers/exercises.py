@@ -216,7 +216,8 @@ def patiently(check: Callable[[], None], times: int = 3) -> None:
                 continue
             print(printed.getvalue(), end="")
             raise
-        return print(printed.getvalue(), end="")
+        print(printed.getvalue(), end="")
+        return
 
 
 def faster(
@@ -237,7 +238,8 @@ def faster(
     for _ in range(min(3, most_goes)):
         ratio = median([_ratio(what, fast, slow, given, within) for given in inputs][1:])
         if ratio >= at_least:
-            return print(f"✓ {what}: the same result, {units.ratio(ratio)} as fast")
+            print(f"✓ {what}: the same result, {units.ratio(ratio)} as fast")
+            return
     came = units.ratio(ratio)
     raise WrongAnswer(f"{what}: expected at least {at_least:g} times as fast, but got {came}")
 
@@ -246,8 +248,8 @@ def _ratio(what: str, fast: Callable, slow: Callable, given: tuple, within: floa
     """How many times as fast ``fast`` is for one input; a WrongAnswer if it differs."""
     # A function in another process may first bring the arguments there, which is not timed.
     fast = getattr(fast, "unchecked", fast)
-    bring = getattr(fast, "prepared", partial(partial, fast))
-    calls = {"fast": bring(*given), "slow": partial(slow, *given)}
+    call = fast.prepared(*given) if hasattr(fast, "prepared") else partial(fast, *given)
+    calls = {"fast": call, "slow": partial(slow, *given)}
     results, seconds = {}, {}
     for name in random.sample(sorted(calls), 2):
         start = time.perf_counter()

@@ -126,12 +126,10 @@ def lanes(dtype: torch.dtype = torch.float32) -> int | None:
     other shapes, which many processors lack, so the number means little for them.
     """
     known = torch.cpu.get_capabilities()
-    widest = torch.backends.cpu.get_cpu_capability()
-    if known.get("neon") and widest in ("DEFAULT", "NO AVX"):  # PyTorch has no name for it
-        widest = "NEON"
-    widths = {"avx512_f": 64, "avx2": 32, "neon": 16}  # bytes, the widest first
-    width = next((width for name, width in widths.items() if known.get(name)), None)
-    return width and width // dtype.itemsize
+    for name, width in {"avx512_f": 64, "avx2": 32, "neon": 16}.items():  # bytes, the widest first
+        if known.get(name):
+            return width // dtype.itemsize
+    return None
 
 
 def clock() -> float | None:
