@@ -59,7 +59,7 @@ test-twice: $(READY) # each notebook twice in one kernel, under a malloc that ke
 
 refresh: $(READY) $(GRADERS) # then the exercises are released from their solutions
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)
-	@$(BIN)/python -m tools.exercises release
+	@$(BIN)/python -m tools.exercise_sets release
 
 report: $(READY)
 	@$(BIN)/python -m tools.report "$(MODEL)"
@@ -76,7 +76,7 @@ grade: $(READY) $(GRADERS)
 	@$(BIN)/python -m grading "$(SUBMISSIONS)" $(OPTIONS)
 
 collect: $(READY)
-	@$(BIN)/python -m tools.collect "$(HOMES)" "$(SUBMISSIONS)"
+	@$(BIN)/python -m grading.collect "$(HOMES)" "$(SUBMISSIONS)"
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -5,25 +5,25 @@
     python -m grading --merge part1 part2 part3 part4 --out grades
 
 Submissions are ``folder/STUDENT/NN_name.ipynb``. A second call grades only what is new or changed.
-The data flows one way through the modules: ``submissions`` finds and reads files, ``kernel`` runs
-their answers in a ``sandbox``, ``score`` gives points, ``results`` stores them, and ``tables`` and
-``feedback`` show them.
+The data flows one way through the modules: ``submissions`` finds and reads files, and
+``moodle_canvas`` those of a download; ``answers`` has what a student wrote, cell by cell;
+``kernel`` runs it in a ``sandbox``, where ``kernel_side`` serves it; ``score`` gives points,
+``results`` stores them, and ``tables``, ``feedback`` and ``moodle_canvas`` show them.
 """
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
 
-from tools import exercises, notebooks
+from tools import exercise_sets, notebooks
 
 try:
     from grading import (
         by_hand,
-        ids,
+        deadlines,
         kernel,
-        platforms,
+        moodle_canvas,
         results,
         sandbox,
         submissions,
@@ -64,24 +64,29 @@ def grade(options: argparse.Namespace, out: Path) -> int:
     )
     if problem := sandbox.problem(limits):
         raise ValueError(problem)
-    due = submissions.moment(options.due) if options.due else None
+    due = deadlines.parse_due(options.due) if options.due else None
     if not 0 <= options.late_penalty <= 100:
         raise ValueError(f"--late-penalty: expected 0 to 100, but got {options.late_penalty:g}")
     if options.late_penalty and not due:
         raise ValueError("--late-penalty needs --due: give the day, such as --due 2026-12-01")
     if due:
         print(f"late is what came after {due:%Y-%m-%d %H:%M:%S %Z} (UTC{due:%z})")
-    deadline = submissions.Deadline(due, options.late_penalty, options.timestamps)
-    ids_of = None
-    if platforms.recognised(options.folder):
-        names = platforms.read_names(options.names) if options.names else {}
-        students = platforms.unpack(options.folder, out / "submitted", names)
-        options.folder = out / "submitted"
-        ids_of = {ids.safe_name(student): student for student in students}
-    roster = submissions.read_roster(options.roster) if options.roster else []
-    handed_in = submissions.find_submissions(
-        options.folder, sets_in(options), deadline, shard(options.shard), roster, ids_of
-    )
+    sets, roster = sets_in(options), []
+    if options.roster:
+        roster = submissions.read_roster(options.roster)
+    people: dict[str, moodle_canvas.Person] = {}
+    if handed_in := moodle_canvas.people_in(options.folder):
+        names = moodle_canvas.read_names(options.names) if options.names else {}
+        people = moodle_canvas.by_id(handed_in, names)
+        files = {student: person.files for student, person in people.items()}
+        students = {student: [] for student in roster} | files
+    else:
+        lessons = [path.stem for path in sets]
+        students = submissions.students_in(options.folder, lessons, roster)
+    # A timestamp.txt in a download is the student's own.
+    stamped = options.timestamps and not people
+    deadline = deadlines.Deadline(due, options.late_penalty, stamped)
+    handed_in = submissions.find_submissions(students, sets, deadline, shard(options.shard))
     if not handed_in:
         raise ValueError(
             f"{options.folder} holds no exercises of a student: "
@@ -94,7 +99,7 @@ def grade(options: argparse.Namespace, out: Path) -> int:
             workers.grade(handed_in, grader, max(options.jobs, 1))
         finally:
             graded = [result for item in handed_in if (result := grader.result(item))]
-            finish(out, graded, marks)
+            finish(out, graded, marks, people)
     return 0
 
 
@@ -115,7 +120,7 @@ def merge(options: argparse.Namespace, out: Path) -> int:
         if result != result | new:
             notebook = notebooks.read(results.graded_notebook(out, result))
             results.store(out, result | new, notebook)
-    finish(out, results.load_all(out), marks)
+    finish(out, results.load_all(out), marks, {})
     return 0
 
 
@@ -126,8 +131,13 @@ def dated_marks(out: Path, points: dict[tuple[str, str], float]) -> by_hand.Mark
     return by_hand.read_marks(out, points)
 
 
-def finish(out: Path, graded: list[dict], marks: by_hand.Marks) -> None:
-    """Write the tables, and say what they hold."""
+def finish(
+    out: Path,
+    graded: list[dict],
+    marks: by_hand.Marks,
+    people: dict[str, moodle_canvas.Person],
+) -> None:
+    """Write the tables, and say what they hold; ``people`` came by a platform."""
     tables.write(out, graded)
     by_hand.update(out, graded)
     known = {(r["student"], r["lesson"]): r["rows"] for r in results.load_all(out)}
@@ -139,8 +149,7 @@ def finish(out: Path, graded: list[dict], marks: by_hand.Marks) -> None:
         for task, mark in result.get("outdated", {}).items():
             name = tables.one_line(", ".join([result["student"], result["lesson"], task]))
             print(f"manual.csv: {name}: {tables.out_of_date(mark)}")
-    about = out / "submitted" / platforms.ABOUT
-    platforms.write(out, graded, json.loads(about.read_text("utf-8")) if about.exists() else {})
+    moodle_canvas.write(out, graded, people)
     late = sum(bool(result["late"]) for result in graded)
     print(f"{len(graded)} submissions, {late} late: {out}/grades.csv")
 
@@ -165,7 +174,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--seconds", type=float, default=300, help="a submission's limit")
     add("--memory", type=float, default=4, help="a submission's limit, in GB")
     add("--see", action="append", default=[], help="one more folder that kernels may read")
-    add("--sets", type=Path, default=exercises.SOLUTIONS, help="where the sets are")
+    add("--sets", type=Path, default=exercise_sets.SOLUTIONS, help="where the sets are")
     options = parser.parse_args(arguments)
     for folder in options.merge or [options.folder]:
         if not (folder and Path(folder).is_dir()):

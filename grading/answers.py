@@ -14,7 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from grading import ids
-from tools import exercises
+from tools import exercise_sets
 
 LARGEST = 20 * 2**20  # bytes of a notebook
 MOST_CELLS, MOST_CHARACTERS = 1000, 400_000  # of a notebook, without its outputs
@@ -34,7 +34,7 @@ class Issued:
         return cls(
             {cell.id: cell.source for cell in released.cells},
             {
-                cell.id: exercises.parts(cell.id)[1]
+                cell.id: exercise_sets.split_id(cell.id)[1]
                 for cell in released.cells
                 if cell.cell_type == "code" or cell.metadata.get("nbgrader", {}).get("solution")
             },
@@ -76,8 +76,8 @@ class Answers:
                 if self.written_id and self.written_id != student:
                     self.note(
                         name,
-                        f"the first cell says {shown(self.written_id)}, but the folder is "
-                        f"{shown(student)}: graded with its numbers",
+                        f"the first cell says {ids.shown(self.written_id)}, but the folder is "
+                        f"{ids.shown(student)}: graded with its numbers",
                     )
             elif (
                 kind
@@ -93,7 +93,9 @@ class Answers:
         self.changed = {
             name: source for name, source in self.by_cell.items() if differ(source, released[name])
         }
-        checked = {exercises.parts(name)[0] for name, kind in kinds.items() if kind == "check"}
+        checked = {
+            exercise_sets.split_id(name)[0] for name, kind in kinds.items() if kind == "check"
+        }
         with_code = {
             cell: sources for cell, sources in self.added.items() if task_of(cell) in checked
         }
@@ -140,7 +142,7 @@ class Answers:
     def bring_forward(self, answers: list[str], released: dict[str, str]) -> None:
         """Run what was added below a check before it, if the answer's own cell is as released."""
         for name in answers:
-            task = exercises.parts(name)[0]
+            task = exercise_sets.split_id(name)[0]
             if not differ(self.by_cell.get(name, released[name]), released[name]):
                 below = [cell for cell in self.added if cell.startswith(f"{task}-check")]
                 moved = [source for cell in below for source in self.added.pop(cell)]
@@ -149,13 +151,13 @@ class Answers:
                     self.note(name, f"{name} was not answered: the cells below its check ran")
 
     def note(self, cell: str, sentence: str) -> None:
-        self.notes.setdefault(exercises.parts(cell)[0], []).append(sentence)
+        self.notes.setdefault(exercise_sets.split_id(cell)[0], []).append(sentence)
 
 
 def task_of(cell: str) -> str:
     """The task of a released cell, or "" of the title, the id's cell and the set-up."""
     try:
-        return exercises.parts(cell)[0]
+        return exercise_sets.split_id(cell)[0]
     except ValueError:
         return ""
 
@@ -164,9 +166,9 @@ def digests(changed: dict[str, str], added: dict[str, list[str]]) -> dict[str, s
     """A task to a digest of its answer: the cells that were changed, and those added after them."""
     written: dict[str, list[str]] = defaultdict(list)
     for cell, source in changed.items():
-        written[exercises.parts(cell)[0]].append(source)
+        written[exercise_sets.split_id(cell)[0]].append(source)
     for cell, sources in sorted(added.items()):
-        written[exercises.parts(cell)[0]] += sources
+        written[exercise_sets.split_id(cell)[0]] += sources
     return {task: digest(sources) for task, sources in written.items()}
 
 
@@ -254,8 +256,3 @@ def differ(one: str, other: str) -> bool:
 
 def stripped(source: str) -> list[str]:
     return [line.rstrip() for line in source.strip().splitlines()]
-
-
-def shown(student: str) -> str:
-    """An id in quotes, not too long for a sentence."""
-    return repr(student if len(student) <= ids.LONGEST else f"{student[:40]}…")

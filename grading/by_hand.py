@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from grading import ids, tables
+from grading import ids, spreadsheets
 from grading.answers import NOTHING, digests
 
 BY_HAND = ["student", "lesson", "task", "points", "comment"]
@@ -67,7 +67,7 @@ def read(out: Path) -> tuple[list[str], list[Row]]:
     for line in lines:
         line = line + [""] * (width + 1 - len(line))
         marked = line.pop(place).partition(" ")[0]
-        texts = [tables.literal(text) for text in line[: len(BY_HAND)]]
+        texts = [spreadsheets.literal(text) for text in line[: len(BY_HAND)]]
         row = Row(*texts, marked, tuple(line[len(BY_HAND) : width - (place < width)]))
         row.student = ids.composed(row.student)
         rows.append(row)
@@ -81,8 +81,8 @@ def write(out: Path, own: list[str], rows: Iterable[Row]) -> None:
         texts = [row.student, row.lesson, row.task, row.points, row.comment, row.marked]
         if any(texts) or any(row.own):
             padded = [*row.own, *[""] * (len(own) - len(row.own))]
-            lines.append([*map(tables.not_computed, texts), *padded])
-    tables.write_lines(out / "manual.csv", lines)
+            lines.append([*map(spreadsheets.not_computed, texts), *padded])
+    spreadsheets.write_lines(out / "manual.csv", lines)
 
 
 def digest_now(result: dict, task: str) -> str:

@@ -20,7 +20,7 @@ from nbgrader import utils
 from nbgrader.preprocessors import ClearHiddenTests
 
 from grading import tables
-from tools import exercises
+from tools import exercise_sets
 
 TEMPLATES = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader"
 STYLES = TEMPLATES / "static" / "node_modules" / "bootstrap" / "dist" / "css"
@@ -63,7 +63,7 @@ def page(notebook: NotebookNode, result: dict) -> str:
     score = most = 0.0
     marks = {task: points for task, (points, _) in result["marks"].items()}
     for cell in filter(utils.is_grade, notebook.cells):
-        about, task = cell.metadata.nbgrader, exercises.parts(cell.id)[0]
+        about, task = cell.metadata.nbgrader, exercise_sets.split_id(cell.id)[0]
         if task in result["marks"]:  # the first graded cell shows the mark of the whole task
             about["score"] = marks.pop(task, 0.0)
         else:
@@ -71,7 +71,7 @@ def page(notebook: NotebookNode, result: dict) -> str:
             about["score"] = 0.0 if failed else about["points"]
         score, most = score + about["score"], most + about["points"]
     for cell in filter(utils.is_solution, notebook.cells):
-        task = exercises.parts(cell.id)[0]
+        task = exercise_sets.split_id(cell.id)[0]
         comments = [*result["marks"].get(task, ["", ""])[1:], *result["notes"].get(task, [])]
         if task in result.get("outdated", {}):
             comments.append(tables.out_of_date(result["outdated"][task]))
@@ -95,7 +95,7 @@ def contents(notebook: NotebookNode, result: dict) -> str:
     """A line for each task: a mark, its name as a link, its points, and what a person wrote."""
     titles, places = {}, defaultdict(str)
     for cell in notebook.cells:
-        task, kind = ("", "") if cell.id == "title" else exercises.parts(cell.id)
+        task, kind = ("", "") if cell.id == "title" else exercise_sets.split_id(cell.id)
         if kind == "text":
             titles[task] = cell.source.partition("\n")[0].lstrip("# ")
         if utils.is_grade(cell) and not places[task]:

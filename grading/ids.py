@@ -43,8 +43,8 @@ def problem(student: str) -> str:
 
 
 def shown(student: str) -> str:
-    """An id in quotes, in ASCII, not too long for a sentence."""
-    return ascii(student if len(student) <= LONGEST else f"{student[:40]}...")
+    """An id in quotes, not too long for a sentence."""
+    return repr(student if len(student) <= LONGEST else f"{student[:40]}…")
 
 
 def printable(name: str) -> str:
@@ -57,7 +57,7 @@ def printable(name: str) -> str:
 
 def safe_name(student: str) -> str:
     """The name of a student's folders in what is written: the id, unless no folder can have it."""
-    reserved = (".", "..", "platform.json", *NOT_A_STUDENT)
+    reserved = (".", "..", *NOT_A_STUDENT)
     if (
         student.isprintable()
         and "/" not in student

@@ -19,8 +19,8 @@ import psutil
 from jupyter_client import BlockingKernelClient
 from zmq import MAXMSGSIZE, RCVHWM, Context
 
-from grading import inside, sandbox, values
-from tools import notebooks
+from grading import kernel_side, sandbox
+from tools import notebooks, values
 
 LONGEST_ADDRESS = 107  # bytes of a socket's path on Linux
 IN_SCRATCH = "/tmp12345678/s-5"  # such a path, in the folder of all kernels
@@ -71,14 +71,14 @@ class StudentKernel:
         return "", NO_DATA
 
     def ask(self, function: str, *arguments: object, seconds: float | None = None) -> object:
-        """What a function of ``grading.inside`` answers, from JSON, in at most ``seconds``."""
+        """What a function of ``grading.kernel_side`` answers, from JSON, in at most ``seconds``."""
         if self.process is None:
             self._start()
-            self.ask("look", [], seconds=START_SECONDS)
+            self.ask("fetch_values", [], seconds=START_SECONDS)
             for cell, limit in self.ran:
                 self.ask("run", cell, seconds=limit)
         words = f"*__import__('json').loads({json.dumps(arguments)!r})"
-        call = f"__import__('grading.inside', fromlist=['_']).{function}({words})"
+        call = f"__import__('grading.kernel_side', fromlist=['_']).{function}({words})"
         asked = {"user_expressions": {"answer": call}, "allow_stdin": False}
         request = self.client.execute("", silent=True, **asked)
         match self._reply(request, seconds or self.limits.cell).get("user_expressions"):
@@ -184,7 +184,9 @@ def memory(process: subprocess.Popen, method: str) -> int:
 
 
 def cut(text: str) -> str:
-    return text if len(text) <= inside.SHOWN else f"{text[: inside.SHOWN]}\n… (cut here)\n"
+    return (
+        text if len(text) <= kernel_side.SHOWN else f"{text[: kernel_side.SHOWN]}\n… (cut here)\n"
+    )
 
 
 class StudentFunction:
@@ -218,7 +220,9 @@ class StudentFunction:
             self.asked.clear()
         self.asked.add(packed)
         number, key = secrets.token_hex(), secrets.token_hex()
-        self.kernel.ask("bring", number, b64encode(inside.sealed(packed.encode(), key)).decode())
+        self.kernel.ask(
+            "bring", number, b64encode(kernel_side.sealed(packed.encode(), key)).decode()
+        )
         return lambda: self._result(self.kernel.ask("call_brought", self.name, number, key))
 
     def _result(self, answer: object) -> object:

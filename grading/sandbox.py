@@ -18,7 +18,7 @@ SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/sys/devices/system"),
     *("/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/localtime"),
 )
-VISIBLE = ("helpers", "grading", "assets", "notebooks/scripts")  # to a student's code
+VISIBLE = ("helpers", "tools", "grading", "assets", "notebooks/scripts")  # to a student's code
 WITHOUT = " --no-sandbox grades without a sandbox: use it only for code that you trust."
 
 

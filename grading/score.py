@@ -21,7 +21,7 @@ from grading.answers import Answers
 from grading.kernel import KernelEnded, StudentFunction, StudentKernel, cut, unpacked
 from grading.sandbox import Limits
 from grading.submissions import Reading, Submission
-from tools import exercises, notebooks
+from tools import exercise_sets, notebooks
 
 COURSE_SECONDS = 60.0  # the least that the course's own cells get, because they import much
 
@@ -59,7 +59,7 @@ class Scoring:
         # Shared by all workers, but held by one alone while it measures times.
         self.timing_lock = (scratch / "lock").open("w")
         fcntl.flock(self.timing_lock, fcntl.LOCK_SH)
-        self.set = exercises.Set(submission.source)
+        self.set = exercise_sets.Set(submission.source)
         self.notebook = issued_copy(submission)
         self.failures: dict[str, str] = {}  # check to its sentence
         self.answer_errors: dict[str, str] = {}  # task to the error of its answer's cell
@@ -71,7 +71,7 @@ class Scoring:
         self.run_added("")
         for cell in self.notebook.cells:
             if cell.cell_type == "code":
-                task, kind = exercises.parts(cell.id)
+                task, kind = exercise_sets.split_id(cell.id)
                 if kind == "check":
                     self.check(cell, task)
                 else:
@@ -91,7 +91,7 @@ class Scoring:
         else:
             with contextlib.redirect_stdout(io.StringIO()):
                 namespace = self.setup if kind == "setup" else self.namespace(task)
-                exercises.run_cell(cell.source, namespace)
+                exercise_sets.run_cell(cell.source, namespace)
         try:
             printed, error = self.kernel.run(cell.source, seconds)
         except KernelEnded as end:
@@ -107,7 +107,7 @@ class Scoring:
             try:
                 self.kernel.run(source, self.limits.cell)
             except KernelEnded as end:
-                task = exercises.parts(after)[0] if "-" in after else ""
+                task = exercise_sets.split_id(after)[0] if "-" in after else ""
                 self.ended.setdefault(task, f"a cell that you added: {end}")
 
     def namespace(self, task: str) -> dict:
@@ -125,7 +125,7 @@ class Scoring:
                 raise KernelEnded(self.ended[task])
             with at_most(seconds), contextlib.redirect_stdout(printed):
                 self.fetch_answers(cell, task)
-                exercises.run_cell(cell.source, self.namespace(task))
+                exercise_sets.run_cell(cell.source, self.namespace(task))
         except KernelEnded as end:
             self.failures[cell.id] = str(end)
             self.kernel.end()
@@ -138,10 +138,10 @@ class Scoring:
 
     def fetch_answers(self, check: NotebookNode, task: str) -> None:
         """Bring what a check uses of the names that the task's answers bind."""
-        bound = exercises.names(self.set.of(task, "answer"))
+        bound = exercise_sets.names(self.set.of(task, "answer"))
         nodes = ast.walk(ast.parse(check.source))
         wanted = sorted(bound & {node.id for node in nodes if isinstance(node, ast.Name)})
-        namespace, values = self.namespace(task), self.kernel.ask("look", wanted)
+        namespace, values = self.namespace(task), self.kernel.ask("fetch_values", wanted)
         for name in wanted:
             match values.get(name) if isinstance(values, dict) else {}:
                 case None:
@@ -213,7 +213,7 @@ def result(
     changed, notes = (answers.changed, answers.notes) if answers else ({}, {})
     rows: dict[str, dict] = {}
     for cell in filter(utils.is_grade, notebook.cells):
-        task = exercises.parts(cell.id)[0]
+        task = exercise_sets.split_id(cell.id)[0]
         row = rows.setdefault(task, {"points": 0.0, "of": 0.0, "reasons": [], "by_hand": False})
         row["of"] += cell.metadata.nbgrader.points
         reason = failures.get(cell.id, "")

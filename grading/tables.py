@@ -1,7 +1,5 @@
 """What the results of a class become: tables, and a page for the class."""
 
-import csv
-import io
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -9,18 +7,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from tools import notebooks
+from grading import spreadsheets
 
 COLUMNS = ["student", "lesson", "task", "points", "of", "reason"]
-COMPUTED = tuple("=+-@\t\r'")  # a spreadsheet computes a text that begins so; ' stops it
 
 
 def write(out: Path, results: list[dict]) -> None:
     """Write all tables, and the page for the class."""
     results = sorted(results, key=lambda result: (result["lesson"], result["student"]))
     grades = pd.DataFrame(grade_rows(results), columns=COLUMNS).astype({"points": float})
-    write_csv(out / "grades.csv", COLUMNS, grades.to_numpy())
-    write_csv(out / "platform.csv", *for_a_platform(grades, results))
+    spreadsheets.write(out / "grades.csv", COLUMNS, grades.to_numpy())
+    spreadsheets.write(out / "platform.csv", *for_a_platform(grades, results))
     (out / "class.md").write_text("\n".join(class_page(results, grades)), encoding="utf-8")
 
 
@@ -61,27 +58,6 @@ def grade_rows(results: Iterable[dict]) -> Iterator[list]:
 def out_of_date(mark: list) -> str:
     """What a mark by hand is that was given for another answer."""
     return f"a mark of {mark[0]:g} by hand was given for another answer, and does not count"
-
-
-def write_csv(path: Path, head: list[str], rows: Iterable[list]) -> None:
-    write_lines(path, [head, *([not_computed(value) for value in row] for row in rows)])
-
-
-def write_lines(path: Path, lines: Iterable[list]) -> None:
-    """Write a CSV file as a whole: if a disk is full, the file is as it was."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    notebooks.write(path, text.getvalue().encode())
-
-
-def not_computed(value: object) -> object:
-    """A text that a spreadsheet would compute gets a mark that stops it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(COMPUTED) else value
-
-
-def literal(text: str) -> str:
-    """The text that ``not_computed`` was given."""
-    return text[1:] if text[:1] == "'" and text[1:].startswith(COMPUTED) else text
 
 
 def one_line(text: str) -> str:

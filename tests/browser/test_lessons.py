@@ -17,11 +17,11 @@ from jupyter_server.serverapp import list_running_servers
 from nbformat.sign import NotebookNotary
 
 from helpers import terminal
-from tools import exercises, lab, notebooks
+from tools import exercise_sets, lab, notebooks
 
 pytestmark = pytest.mark.everything
 LESSONS = sorted(path.name for path in notebooks.NOTEBOOKS.glob("*.ipynb"))
-EXERCISES = sorted(path.parent.name for path in exercises.all_sets())
+EXERCISES = sorted(path.parent.name for path in exercise_sets.all_sets())
 # The reader's own settings: every cell is drawn, not only those on the screen.
 SETTINGS = {"notebook-extension/tracker": {"windowingMode": "none"}}
 SCRIPT = Path(__file__).with_name("lab.js")
@@ -120,7 +120,8 @@ def look(page, path: str) -> None:
 
 def test_an_exercise_is_answered_and_checked(page) -> None:
     path = "work/exercises/03_macs_and_flops/03_macs_and_flops.ipynb"
-    cells = {cell.id: cell for cell in exercises.Set(exercises.solution("03")).notebook.cells}
+    which = exercise_sets.Set(exercise_sets.solution("03"))
+    cells = {cell.id: cell for cell in which.notebook.cells}
     solution = re.sub(r"^ *### .*\n", "", cells["hand-answer"].source, flags=re.MULTILINE)
     run_all(page, path)
     assert "expected 21,200, but got None" in seen(page, path, "hand-check")

@@ -13,8 +13,9 @@ import pytest
 from nbformat import NotebookNode
 
 from grading import sandbox
-from tools import exercises, notebooks
+from tools import exercise_sets, notebooks
 
+HAS_GRADER = find_spec("nbgrader") is not None and sys.platform != "win32"
 PROBLEM = sandbox.problem(sandbox.Limits())
 MARKS = [
     pytest.mark.everything,
@@ -32,7 +33,7 @@ class Class:
     def __init__(self, folder: Path) -> None:
         self.folder, self.out, self.sets = (folder / name for name in ("submitted", "out", "sets"))
         self.set = self.add_set(LESSON)
-        self.released = exercises.release(self.set)
+        self.released = exercise_sets.release(self.set)
 
     def add_set(self, lesson: str) -> Path:
         path = self.sets / lesson / f"{lesson}.ipynb"
@@ -98,3 +99,24 @@ def call(line: list[str]) -> str:
     done = subprocess.run(line, cwd=notebooks.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def grade(everyone: Class, *options: str) -> None:
+    """Grade a class whose answers are not run, and show what is printed."""
+    from grading import __main__ as grading
+
+    words = [str(everyone.folder), f"--sets={everyone.sets}", f"--out={everyone.out}"]
+    assert grading.main([*words, "--no-sandbox", "--jobs=9", *options]) == 0
+
+
+def reasons(everyone: Class, task: str = "why") -> dict[str, str]:
+    return {row["student"]: row["reason"] for row in everyone.table() if row["task"] == task}
+
+
+def points(everyone: Class, task: str = "say") -> dict[str, float]:
+    return {row["student"]: float(row["points"]) for row in everyone.table() if row["task"] == task}
+
+
+def lines(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))

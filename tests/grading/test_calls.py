@@ -18,7 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from grading import by_hand, sandbox
+from grading import by_hand, deadlines, sandbox
+from grading.deadlines import Deadline
 from tests.grading.classroom import CELLS, LESSON, MARKS, Class, call_here
 from tools import notebooks
 
@@ -131,9 +132,8 @@ def submission(tmp_path: Path) -> tuple:
 
     everyone = Class(tmp_path)
     everyone.hand_in("ada")
-    (submission,) = submissions.find_submissions(
-        everyone.folder, {everyone.set: []}, submissions.Deadline(), (1, 1)
-    )
+    students = submissions.students_in(everyone.folder, [LESSON])
+    (submission,) = submissions.find_submissions(students, {everyone.set: []}, Deadline())
     return submission, results.Grader(everyone.out, sandbox.Limits(), {}, tmp_path)
 
 
@@ -164,9 +164,10 @@ def test_a_grade_is_stale_when_anything_that_it_depends_on_changes(
     monkeypatch.setattr(notebooks, "ROOT", tmp_path / "course")
     files = [notebooks.ROOT / folder / "file" for folder in results.COURSE[:-1]]
     files.append(notebooks.ROOT / results.COURSE[-1])
+    uncached = results.course_fingerprint.__wrapped__
+    monkeypatch.setattr(results, "course_fingerprint", uncached)
 
     def fingerprint() -> str:
-        results.course_fingerprint.cache_clear()
         return results.fingerprint_of(submission, submission.read(), grader.limits)
 
     seen = [fingerprint()]
@@ -226,11 +227,9 @@ def test_what_is_missing_or_wrong_is_said(
 
 
 def test_each_day_that_begins_after_the_deadline_costs_its_part(tmp_path: Path) -> None:
-    from grading import submissions
-
     (path := tmp_path / "any.ipynb").touch()
     due = datetime(2026, 12, 1, tzinfo=UTC)
-    deadline = submissions.Deadline(due, percent=30)
+    deadline = Deadline(due, percent=30)
     for hours, words, penalty in (
         (0, "", 0),
         (1 / 60, "late by 1 min, which counts as 1 day: 30% less", 0.3),
@@ -292,7 +291,7 @@ def test_a_damaged_result_is_graded_again(submission: tuple) -> None:
 
 
 DAY = "2026-12-01"
-MOMENTS = {
+TIMES = {
     DAY: f"{DAY}T23:59:59+01:00",
     f"{DAY}T18:00": f"{DAY}T18:00:00+01:00",
     f"{DAY} 18:00:00 +0200": f"{DAY}T18:00:00+02:00",
@@ -301,26 +300,24 @@ MOMENTS = {
 }
 
 
-def test_a_moment_has_a_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from grading import submissions
-
+def test_a_time_has_a_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     files = (tmp_path / "any.ipynb",)
     files[0].touch()
-    due = submissions.moment("2026-11-30T18:00:00-05:00")
+    due = deadlines.parse_due("2026-11-30T18:00:00-05:00")
     try:
-        for text, expected in MOMENTS.items():
-            assert submissions.moment(text).isoformat() == expected
+        for text, expected in TIMES.items():
+            assert deadlines.parse_due(text).isoformat() == expected
         for text in (f"{DAY} 18:00 CEST", "tomorrow"):
             (tmp_path / "timestamp.txt").write_text(text)
             wrong = f"expected a day or a time, .* or Europe/Berlin, but got '{text}'"
-            late, penalty = submissions.Deadline(due, 10, stamped=True).lateness(files)
+            late, penalty = Deadline(due, 10, stamped=True).lateness(files)
             assert re.match(rf"late\? its time cannot be read: {wrong}", late)
             assert penalty == 0
-            assert submissions.Deadline(due).lateness(files) == ("", 0)  # a student's own stamp
+            assert Deadline(due).lateness(files) == ("", 0)  # a student's own stamp
             with pytest.raises(ValueError, match=wrong):
-                submissions.moment(text)
+                deadlines.parse_due(text)
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -9,107 +9,28 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import unicodedata
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from grading import answers, ids
+from grading import answers
 from helpers import exercises
-from tests.grading.classroom import LESSON, Class
+from tests.grading.classroom import HAS_GRADER, LESSON, Class, grade, lines, points, reasons
 from tools import notebooks
 
-HAS_GRADER = find_spec("nbgrader") is not None and sys.platform != "win32"
 pytestmark = pytest.mark.skipif(not HAS_GRADER, reason="the grader needs nbgrader and Linux")
 if HAS_GRADER:
     from grading import __main__ as grading
-    from grading import by_hand, feedback, kernel, results, score
+    from grading import by_hand, feedback, kernel, results
 
     PAGE = feedback.page
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "zoë") for form in ("NFC", "NFD"))
 
 
-@pytest.fixture
-def everyone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Class:
-    """A class whose answers are read, but not run."""
-
-    def read_only(submission, reading, *_: object) -> tuple:
-        try:
-            answers = submission.answers(reading)
-        except ValueError as error:
-            return score.no_points(submission, str(error), reading)
-        notebook = score.issued_copy(submission)
-        return score.result(submission, notebook, {}, answers), notebook
-
-    monkeypatch.setattr(score, "score", read_only)
-    monkeypatch.setattr(feedback, "page", lambda notebook, result: result["student"])
-    return Class(tmp_path)
-
-
-def grade(everyone: Class, *options: str, folder: Path | None = None) -> None:
-    words = [str(folder or everyone.folder), f"--sets={everyone.sets}", f"--out={everyone.out}"]
-    assert grading.main([*words, "--no-sandbox", "--jobs=9", *options]) == 0
-
-
-def reasons(everyone: Class, task: str = "why") -> dict[str, str]:
-    return {row["student"]: row["reason"] for row in everyone.table() if row["task"] == task}
-
-
-def points(everyone: Class, task: str = "say") -> dict[str, float]:
-    return {row["student"]: float(row["points"]) for row in everyone.table() if row["task"] == task}
-
-
-def lines(path: Path) -> list[list[str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))
-
-
-HOSTILE = {  # the name on Moodle to the id in the notebook
-    "A Table": "platform.json",
-    "Above": "..",
-    "Hidden": ".git",
-    "Slash": "2026/CS/101",
-    "Pretender": ids.safe_name("2026/CS/101"),
-    "Taker": "Plain 40",
-    "Long": "x" * 300,
-    "Escape": "a\x1b[31mb",
-    "Plain": "",
-}
-
-
-def test_no_id_of_a_download_stops_the_run_or_costs_another_student(everyone, capsys) -> None:
-    for number, (name, student) in enumerate(HOSTILE.items(), 32):
-        copy = everyone.copy("x")
-        copy.cells[1].source = f'student = "{student}"'
-        everyone.write(f"{name}_{number}_assignsubmission_file_", copy)
-    (everyone.folder / "Slash_35_assignsubmission_onlinetext_").mkdir()  # of the same person
-    grade(everyone)
-    assert (everyone.out / "submitted" / "platform.json").is_file()
-    kept = {"platform.json", "..", ".git", "2026/CS/101", HOSTILE["Pretender"]}
-    instead = {"Taker 37", "Long 38", "Escape 39", "Plain 40"}
-    assert set(reasons(everyone)) == kept | instead
-    assert set(points(everyone, "macs").values()) == {4.0}
-    for student in kept:
-        assert reasons(everyone)[student] == ""
-    long = f"the first cell says '{'x' * 40}…', but the folder is 'Long 38'"
-    assert reasons(everyone)["Long 38"].startswith(long)
-    assert "but the folder is 'Escape 39': graded with" in reasons(everyone)["Escape 39"]
-    output = capsys.readouterr().out
-    assert "'Long' has an id of 300 characters, of at most 100: graded as 'Long 38'" in output
-    assert "'Taker' has the id 'Plain 40', as others have: graded as 'Taker 37'" in output
-    written = {path for path in everyone.out.parent.rglob("*") if path.is_file()}
-    pages = [path for path in written if path.suffix == ".html"]
-    assert {path.parent.parent for path in pages} == {everyone.out / "feedback"}
-    assert len(pages) == len(HOSTILE)
-    rows = lines(everyone.out / f"moodle_{LESSON}.csv")[1:]
-    assert {row[1] for row in rows} == set(HOSTILE)
-
-
 def test_a_folder_or_a_row_of_the_roster_with_any_name_has_its_row(everyone) -> None:
-    folders = ("platform.json", "y" * 255, "new\nline")
+    folders = ("grades.csv", "y" * 255, "new\nline")
     for name in folders:
         everyone.hand_in(name)
     roster = everyone.folder.parent / "roster.csv"
@@ -139,15 +60,6 @@ def test_an_id_is_the_same_however_its_accents_are_stored(everyone, capsys) -> N
     assert points(everyone) == {COMPOSED: 2.0, "édouard": 0.0}
     one, other = (exercises.draw(name, "90").random() for name in (COMPOSED, DECOMPOSED))
     assert one == other
-
-
-def test_the_map_of_names_knows_a_person_however_accents_are_stored(everyone) -> None:
-    folder = unicodedata.normalize("NFD", "Zoë Müller_7_assignsubmission_file_")
-    everyone.write(folder, everyone.copy("x"))
-    names = everyone.folder.parent / "names.csv"
-    names.write_text(f"name,id\nZoë Müller,{DECOMPOSED}\n", encoding="utf-8")
-    grade(everyone, f"--names={names}")
-    assert list(reasons(everyone)) == [COMPOSED]
 
 
 def test_columns_that_a_person_added_stay(everyone) -> None:

@@ -26,7 +26,7 @@ import websocket
 from nbformat import NotebookNode
 
 from tests.grading.classroom import PROBLEM as NO_SANDBOX
-from tools import exercises, notebooks
+from tools import exercise_sets, notebooks
 
 STUDENTS = ("ada", "grace", "zoe")
 PASSWORD = "measure"
@@ -37,7 +37,7 @@ HASH = (  # of the password: openssl passwd -6 -salt course measure
 FIRST = 61_000  # the first student's uid
 QUOTA = 48  # MB that zoe's home holds, as a tmpfs of this size
 COPY = "measure-pytorch/work"
-SET = exercises.solution("03")
+SET = exercise_sets.solution("03")
 OTHER_KERNEL = json.dumps({"argv": ["true"], "display_name": "Another course", "language": "R"})
 
 
@@ -282,8 +282,8 @@ def test_a_class_works_on_a_hub_and_is_graded(hub: Hub, tmp_path: Path) -> None:
         zoe.stop()
         zoe.start()
 
-        code = {cell.id: cell.source for cell in exercises.Set(SET).code}
-        answers = {name: code[name] for name in code if exercises.parts(name)[1] == "answer"}
+        code = {cell.id: cell.source for cell in exercise_sets.Set(SET).code}
+        answers = {name: code[name] for name in code if exercise_sets.split_id(name)[1] == "answer"}
         exercise = zoe.solve(answers | {"student": "student = 'zoe'"})
         lessons = ["00_start_here.ipynb", "03_macs_and_flops.ipynb", exercise]
         assert list(threads.map(Student.run, students, lessons)) == [[], [], []]
@@ -317,7 +317,7 @@ def test_a_class_works_on_a_hub_and_is_graded(hub: Hub, tmp_path: Path) -> None:
     # What they hand in is collected, and graded.
     ada.solve({"hand-answer": "pass", "student": "student = 'zoe'"})
     submissions = tmp_path / "submissions"
-    collect = [sys.executable, "-m", "tools.collect", str(hub.homes), str(submissions)]
+    collect = [sys.executable, "-m", "grading.collect", str(hub.homes), str(submissions)]
     table = hub.run(*collect).splitlines()[1:]
     assert [line.split()[0] for line in table] == list(STUDENTS)
     assert "its id is 'zoe', and it will be graded as 'ada'" in table[0]

@@ -188,7 +188,7 @@ def test_a_gpu_is_seen_by_its_driver(tmp_path: Path, monkeypatch) -> None:
     assert install.reason_for_cpu_build("Linux", tmp_path) == ""
 
 
-@pytest.mark.parametrize("module", ["tools.lab", "tools.slides", "tools.collect", "grading"])
+@pytest.mark.parametrize("module", ["tools.lab", "tools.slides", "grading.collect", "grading"])
 @pytest.mark.parametrize("python", [f"{sys.executable} -S", "python2 -B", "python3.10 -S"])
 def test_another_python_ends_in_a_sentence(module: str, python: str) -> None:
     """This one without its packages, and older ones where they are."""

@@ -1,8 +1,8 @@
 """The exercise sets: what their cells are, how they are released, how a set grades an answer.
 
-    python -m tools.exercises try SET [TASK ...]     the solution, the blank and each wrong answer
-    python -m tools.exercises draw SET [TASK ...]    the same for up to a thousand students
-    python -m tools.exercises release                notebooks/solutions to notebooks/exercises
+    python -m tools.exercise_sets try SET [TASK ...]    the solution, the blank, each wrong answer
+    python -m tools.exercise_sets draw SET [TASK ...]   the same for up to a thousand students
+    python -m tools.exercise_sets release               notebooks/solutions to notebooks/exercises
 
 A set is written once, in notebooks/solutions/NN_name/NN_name.ipynb, in nbgrader's source format.
 Every cell has a grade_id, TASK-WHAT; what it is follows from its nbgrader metadata and its name:
@@ -34,9 +34,9 @@ from unittest.mock import patch
 import nbformat
 from nbformat import NotebookNode
 
-from grading.values import give_back, pack, unpack
 from helpers import exercises
 from tools import notebooks
+from tools.values import give_back, pack, unpack
 
 SOLUTIONS = notebooks.NOTEBOOKS / "solutions"
 EXERCISES = notebooks.NOTEBOOKS / "exercises"
@@ -57,16 +57,16 @@ class Set:
 
     def of(self, task: str = "", what: str = "") -> list[NotebookNode]:
         """The code cells of a task, in order; those of one kind, such as "check"."""
-        kinds = [(cell, *parts(cell.id)) for cell in self.code]
+        kinds = [(cell, *split_id(cell.id)) for cell in self.code]
         return [cell for cell, name, kind in kinds if name == task and what in ("", kind)]
 
     @property
     def tasks(self) -> list[str]:
-        names_and_kinds = dict.fromkeys(parts(cell.id) for cell in self.code)
+        names_and_kinds = dict.fromkeys(split_id(cell.id) for cell in self.code)
         return [task for task, kind in names_and_kinds if kind == "check"]
 
 
-def parts(name: str) -> tuple[str, str]:
+def split_id(name: str) -> tuple[str, str]:
     """A cell's id as (task, what): "count-check-2" is ("count", "check")."""
     if name == "student" or re.fullmatch(r"setup(-\d+)?", name):
         return "", name.partition("-")[0]
@@ -159,9 +159,9 @@ def trials(which: Set, task: str) -> Iterator[tuple[str, dict[str, str], set[str
     empty = {cell.id: blank(cell) for cell in answer}
     yield "the blank", grade(which, task, STUDENTS[0], empty, checks), checks
     for cell in which.wrong:
-        if parts(cell.id)[0] == task:
-            listed = re.findall(r"^# fails:(.*)", cell.source, flags=re.M)
-            fails = set(*map(str.split, listed)) or checks
+        if split_id(cell.id)[0] == task:
+            listed = re.search(r"^# fails:(.*)", cell.source, flags=re.M)
+            fails = set(listed[1].split()) if listed else checks
             results = grade(which, task, STUDENTS[1], {answer[-1].id: cell.source}, fails)
             yield cell.id, results, fails
 
@@ -174,7 +174,7 @@ def lucky(which: Set, task: str, students: int, seconds: float) -> Iterator[str]
     """
     last, end = which.of(task, "answer")[-1], time.perf_counter() + seconds
     checks = {cell.id for cell in which.of(task, "check")}
-    wrong = [cell for cell in which.wrong if parts(cell.id)[0] == task]
+    wrong = [cell for cell in which.wrong if split_id(cell.id)[0] == task]
     wrong = [cell for cell in wrong if not re.search(r'^\w+ = "[a-z]"$', cell.source, re.M)]
     for number in range(students if wrong else 0):
         student, cell = f"student {number}", wrong[number % len(wrong)]

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell
 
-from tools import collect, exercises, notebooks
+from grading import collect
+from tools import exercise_sets, notebooks
 
 if sys.platform == "win32":
     pytest.skip("a hub does not run on Windows", allow_module_level=True)
 
-SET = exercises.EXERCISES / "03_macs_and_flops" / "03_macs_and_flops.ipynb"
+SET = exercise_sets.EXERCISES / "03_macs_and_flops" / "03_macs_and_flops.ipynb"
 FIRST = 60_000  # the user who owns the first home, where root runs this
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can read as several users")
 
@@ -133,7 +134,7 @@ def test_of_a_linked_home_only_what_was_begun_is_reported(hub: Hub, capsys) -> N
     hub.home("lost")
     for path in (begun, untouched):
         work = path.parents[2]
-        for other in exercises.EXERCISES.glob("0[12]_*"):
+        for other in exercise_sets.EXERCISES.glob("0[12]_*"):
             (work / "exercises" / other.name).mkdir()
             copy = notebooks.read(other / f"{other.name}.ipynb")
             (work / "exercises" / other.name / f"{other.name}.ipynb").write_text(

@@ -1,6 +1,6 @@
 """``make collect``: the exercises of a class, out of the homes of a hub, for ``make grade``.
 
-    python -m tools.collect HOMES FOLDER [--work measure-pytorch/work]
+    python -m grading.collect HOMES FOLDER [--work measure-pytorch/work]
 
 HOMES holds a folder for each student, named by the login, such as /home. Each set in which the
 student has written an answer is copied to FOLDER/STUDENT/SET/SET.ipynb, with the time of its last
@@ -20,12 +20,12 @@ from functools import cache
 from pathlib import Path
 
 from grading import ids
-from grading.answers import LARGEST, Answers, Issued, shown
-from tools import exercises, notebooks
+from grading.answers import LARGEST, Answers, Issued
+from tools import exercise_sets, notebooks
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.collect", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="python -m grading.collect", allow_abbrev=False)
     parser.add_argument("homes", type=Path, help="holds the students' homes, such as /home")
     parser.add_argument("folder", type=Path, help="for what they hand in, such as submissions")
     parser.add_argument("--work", default="measure-pytorch/work", help="the copy in each home")
@@ -65,7 +65,7 @@ def collect(home: Path, work: str, folder: Path) -> Iterator[tuple[str, str, str
         yield student, "-", "-", f"NOT COLLECTED: {why}"
         return
     lost = set()  # links that lead nowhere, of which each is told once
-    for released in sorted(exercises.EXERCISES.glob("*/*.ipynb")):
+    for released in sorted(exercise_sets.EXERCISES.glob("*/*.ipynb")):
         name = released.stem
         path = f"{work}/exercises/{name}/{released.name}"
         try:
@@ -187,7 +187,8 @@ def described(content: bytes, released: Path, student: str) -> str:
         return ""
     if answers.written_id in ("", student):
         return "collected"
-    return f"collected; its id is {shown(answers.written_id)}, and it will be graded as {student!r}"
+    written_id = ids.shown(answers.written_id)
+    return f"collected; its id is {written_id}, and it will be graded as {student!r}"
 
 
 @cache

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from IPython import get_ipython
 
-from grading.values import pack, unpack
+from tools.values import pack, unpack
 
 SHOWN = 4_000  # characters of a cell's output that are stored
 _sealed: dict[str, bytes] = {}  # the arguments of calls that will be timed
@@ -43,7 +43,7 @@ def run(source: str) -> Text:
     return Text(json.dumps({"printed": output.getvalue()[: SHOWN + 1], "error": error}))
 
 
-def look(names: list[str]) -> Text:
+def fetch_values(names: list[str]) -> Text:
     """What each name is: {"value": data}, {"function": True}, {"refused": why}, or left out."""
     namespace, answers = get_ipython().user_ns, {}
     for name in namespace.keys() & set(names):

@@ -9,10 +9,10 @@ from types import CodeType
 
 import pytest
 
-from tools import exercises, notebooks, rules
-from tools.exercises import EXERCISES, Set, parts
+from tools import exercise_sets, notebooks, rules
+from tools.exercise_sets import EXERCISES, Set, split_id
 
-SETS = exercises.all_sets()
+SETS = exercise_sets.all_sets()
 ASSIGNMENTS = {"count_and_predict", "find_and_fix"}  # three hours, after 04 and 14
 
 
@@ -26,7 +26,7 @@ def test_every_cell_of_a_set_is_what_its_name_says_and_its_points_add_up(path: P
     kinds = {"check": (True, False), "student": (False, True), "answer": (False, True)}
     for cell in which.code:
         grader = cell.metadata.nbgrader
-        expected = kinds.get(parts(cell.id)[1], (False, False))
+        expected = kinds.get(split_id(cell.id)[1], (False, False))
         assert (grader.grade_id, grader.schema_version) == (cell.id, 3)
         assert (grader.grade, grader.solution, grader.locked) == (*expected, not expected[1])
     checks = [cell for task in which.tasks for cell in which.of(task, "check")]
@@ -53,12 +53,12 @@ def test_no_task_changes_a_name_that_the_cells_of_another_share(path: Path) -> N
     """A cell that runs a second time finds the names of its own task as they were."""
     which = Set(path)
     for task in which.tasks:
-        read = exercises.names(which.of(""))
+        read = exercise_sets.names(which.of(""))
         for cell in which.of(task):
             outside = names_read(compile(cell.source, cell.id, "exec"))
-            read |= outside - exercises.names([cell] if parts(cell.id)[1] == "check" else [])
+            read |= outside - exercise_sets.names([cell] if split_id(cell.id)[1] == "check" else [])
         for other in set(which.tasks) - {task}:
-            assert read & exercises.names(which.of(other)) == set(), (task, other)
+            assert read & exercise_sets.names(which.of(other)) == set(), (task, other)
 
 
 HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS\n?", flags=re.M | re.S)
@@ -77,8 +77,8 @@ def test_a_check_finds_its_names_as_they_were_when_it_is_run_again(path: Path) -
             cell.source = HIDDEN.sub("", cell.source)
         for check, *later in (checks[place:] for place in range(len(checks))):
             read = names_read(compile(check.source, check.id, "exec"))
-            again = read & exercises.names(later)
-            assert again <= exercises.names(which.of(task, "answer")), check.id
+            again = read & exercise_sets.names(later)
+            assert again <= exercise_sets.names(which.of(task, "answer")), check.id
 
 
 @by_name
@@ -124,7 +124,7 @@ def test_instructors_are_told_how_long_a_set_takes(path: Path) -> None:
 def test_the_solution_scores_full_and_every_wrong_answer_ends_in_a_sentence(
     path: Path, what: str
 ) -> None:
-    words = [sys.executable, "-m", "tools.exercises", what, str(path)]
+    words = [sys.executable, "-m", "tools.exercise_sets", what, str(path)]
     done = subprocess.run(words, cwd=notebooks.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -134,12 +134,12 @@ def test_the_solution_scores_full_and_every_wrong_answer_ends_in_a_sentence(
 def test_what_is_released_is_what_nbgrader_makes_of_it(path: Path) -> None:
     pytest.importorskip("nbgrader", reason="nbgrader is missing: make grade brings it")
     released = EXERCISES / path.parent.name / path.name
-    assert released.read_text(encoding="utf-8") == exercises.release(path), "make refresh"
+    assert released.read_text(encoding="utf-8") == exercise_sets.release(path), "make refresh"
 
 
 @pytest.mark.skipif(not SETS, reason="a student's copy of the course: no solutions")
 def test_nothing_is_released_but_sets_and_no_answer_with_them() -> None:
-    released = [EXERCISES / path.relative_to(exercises.SOLUTIONS) for path in SETS]
+    released = [EXERCISES / path.relative_to(exercise_sets.SOLUTIONS) for path in SETS]
     assert sorted(EXERCISES.rglob("*.ipynb")) == released
     for path in released:
         text = path.read_text(encoding="utf-8")
@@ -148,7 +148,7 @@ def test_nothing_is_released_but_sets_and_no_answer_with_them() -> None:
 
 @pytest.mark.skipif(not SETS, reason="a student's copy of the course: no solutions")
 def test_each_of_eighty_students_gets_another_program_to_fix() -> None:
-    cells = Set(exercises.SOLUTIONS / "find_and_fix" / "find_and_fix.ipynb").code
+    cells = Set(exercise_sets.SOLUTIONS / "find_and_fix" / "find_and_fix.ipynb").code
     shared = {"student": "s", "__name__": "find_and_fix"}
     for cell in (cell for cell in cells if cell.id in ("setup", "setup-3")):
         exec(cell.source, shared)

@@ -1,0 +1,40 @@
+"""CSV files that a person opens as spreadsheets: what a student wrote computes nothing in them."""
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+from tools import notebooks
+
+COMPUTED = tuple("=+-@\t\r'")  # a spreadsheet computes a text that begins so; ' stops it
+
+
+def read(option: str, path: Path) -> list[list[str]]:
+    """The rows that hold anything; a ValueError says what ``option`` needs."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [row for row in csv.reader(file) if any(map(str.strip, row))]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{option}: {path} cannot be read as CSV in UTF-8: {error}") from None
+
+
+def write(path: Path, head: list[str], rows: Iterable[list]) -> None:
+    write_lines(path, [head, *([not_computed(value) for value in row] for row in rows)])
+
+
+def write_lines(path: Path, lines: Iterable[list]) -> None:
+    """Write a CSV file as a whole: if a disk is full, the file is as it was."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    notebooks.write(path, text.getvalue().encode())
+
+
+def not_computed(value: object) -> object:
+    """A text that a spreadsheet would compute gets a mark that stops it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(COMPUTED) else value
+
+
+def literal(text: str) -> str:
+    """The text that ``not_computed`` was given."""
+    return text[1:] if text[:1] == "'" and text[1:].startswith(COMPUTED) else text
