@@ -124,32 +124,21 @@ def compare(
     ``"module:function"`` are measured in new processes, one block in each, because a process can
     favour one version as long as it lives.
 
-    In each round of a block, both versions are timed twice, in an order drawn anew. The round's
-    ratio is the shorter time of new divided by the shorter time of old, and the block's ratio is
-    the median of its rounds. The mean of the blocks' ratios has a 95 % confidence interval by
-    Student's t, on logarithms. New is slower or faster if this interval lies above or below 1 by
-    more than 1 %.
+    New is slower or faster if the 95 % confidence interval of the ratio of their times lies above
+    or below 1 by more than 1 %. There is no verdict if either version differs from itself in the
+    same way (an A/A test), or if only a difference of more than 50 % would be found. The times are
+    CPU times of this thread, which other programs disturb least. If old or new waits, or if other
+    threads, processes or a GPU may work for them, they are wall times.
 
-    The two times of each version make an A/A test: if they differ by the same rule, there is no
-    verdict. As the order is random, this happens by chance in at most about one of twenty cases,
-    and it does not show a process that favours one version; several processes show that.
-
-    There are 5, 10 or 20 blocks, each of ``seconds`` / 20 or one round: measuring ends as soon as
-    a slowdown or speedup by the fraction ``difference`` would be found in nine of ten cases, or
-    when ``seconds`` have been spent. Calls that take longer take more, and a process with torch
-    takes one or two seconds to start. ``progress`` is called with a line after each block.
-
-    The verdict rests on the CPU time of this thread, which other programs disturb least. If old or
-    new waits, or if other threads, processes or a GPU may work for them, it rests on wall time.
+    Measuring ends as soon as a slowdown or speedup by the fraction ``difference`` would be found in
+    nine of ten cases, or when ``seconds`` have been spent. One round of slow calls may take longer,
+    and a process with torch takes one or two seconds to start. ``progress`` is called with a line
+    after each of 5, 10 or 20 blocks of rounds.
 
     Check first that the results of both are equal, give both the same data, because arrays at two
     addresses can differ in speed, and synchronise a GPU inside both. First calls are not counted.
-    The median ignores what happens only in some calls: if the work varies, let old and new do the
-    work of many calls. ``tools/compare_rates.py`` counts how often a verdict is wrong and how often
-    a difference is found. Of seven kinds of work, functions and processes, on two idle cores, 5 %
-    was found in 134 of 135 comparisons and 3 % in 32 of 37; beside one or two busy programs, 10 %
-    was found in 64 of 64. None of 110 copies was called different, and no verdict had the wrong
-    direction.
+    What happens only in some calls is ignored: if the work varies, let old and new do the work of
+    many calls.
 
     Raises TypeError if old or new is not such a function (the call of an ``async`` or generator
     function would not run its code), ValueError if a process fails, TimeoutExpired if it takes
@@ -179,8 +168,9 @@ def compare(
 
 
 def conclude(blocks: list[Block]) -> Comparison:
-    """The result of 5, 10 or 20 blocks."""
-    clock = 0 if np.median([block.elsewhere for block in blocks]) <= 0.1 else 1
+    """The result of 5, 10 or 20 blocks: the means of the logarithms of their ratios."""
+    cpu_time_shows_the_work = np.median([block.elsewhere for block in blocks]) <= 0.1
+    clock = 0 if cpu_time_shows_the_work else 1
     ratio, interval = mean_and_interval([block.change[clock] for block in blocks])
     wall_ratio, _ = mean_and_interval([block.change[1] for block in blocks])
     return Comparison(
@@ -222,7 +212,11 @@ def calls_per_sample(old: Work, new: Work) -> int:
 
 
 def measure_block(old: Work, new: Work, repeats: int, seconds: float) -> Block:
-    """Time one round or more, for so many seconds."""
+    """Time one round or more, for so many seconds: in each, both versions twice, in random order.
+
+    By chance, this order makes a version differ from itself in at most about one of twenty
+    comparisons. It does not show that a process favours one version; several processes show that.
+    """
     versions = [old, old, new, new]
     rounds, order = [], random.Random()  # which leaves the caller's random numbers alone
     start = time.perf_counter()
@@ -265,7 +259,10 @@ def a_gpu_is_in_use() -> bool:
 
 
 def summary(rounds: np.ndarray, repeats: int) -> Block:
-    """From samples of shape (rounds, [old, old again, new, new again], [CPU, wall, elsewhere])."""
+    """The medians of the rounds' ratios, each of the shorter time of new to that of old.
+
+    ``rounds`` has the shape (rounds, [old, old again, new, new again], [CPU, wall, elsewhere]).
+    """
     times = rounds[:, :, :2].astype(float)
     first, again = times[:, [0, 2]], times[:, [1, 3]]
     old, new = times[:, :2].min(axis=1), times[:, 2:].min(axis=1)

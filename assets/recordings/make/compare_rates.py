@@ -1,6 +1,6 @@
 """Count how often ``helpers.compare`` errs and how much it finds, where the answer is known.
 
-    python -m tools.compare_rates --minutes 25 [--changes 0 5 -5] [--busy 1]
+    python assets/recordings/make/compare_rates.py --minutes 25 [--changes 0 5 -5] [--busy 1]
 
 Each workload does 100 equal pieces of work (or a multiple), and its new version exactly as many, or
 3, 5 or 10 % more or fewer. Both are compared as functions in this process and by name in processes,
@@ -19,8 +19,9 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-# Before torch is imported, in every process.
+# Before torch is imported, in every process. Those that measure import this file by its name.
 os.environ.update({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 
 from helpers import terminal, units
 from helpers.compare import compare, differs
@@ -105,7 +106,7 @@ def versions(way: str, workload: str, change: int) -> tuple:
     make, pieces = WORKLOADS[workload]
     changed = pieces * (100 + change) // 100
     if way == "processes":
-        return tuple(f"tools.compare_rates:{workload}__{count}" for count in (pieces, changed))
+        return tuple(f"compare_rates:{workload}__{count}" for count in (pieces, changed))
     old, new = make(pieces), make(changed)
     # With a code object of its own, as a function that was written twice has.
     copy = types.FunctionType(new.__code__.replace(), new.__globals__, closure=new.__closure__)
