@@ -167,13 +167,13 @@ def ceilings(threads: int | None = None) -> Ceilings:
     threads = _input.whole("threads", before if threads is None else threads)
     torch.set_num_threads(threads)
     try:
-        product = max(map(matrix_product_rate, MATRIX_SIZES))
+        product = max(map(_matrix_product_rate, MATRIX_SIZES))
         return Ceilings(product, _convolution_rate(), _copy_rate())
     finally:
         torch.set_num_threads(before)
 
 
-def matrix_product_rate(size: int) -> float:
+def _matrix_product_rate(size: int) -> float:
     """FLOP/s of a square float32 matrix product: ``size``³ multiply-adds, two operations each."""
     generator = torch.Generator().manual_seed(0)
     a, b = torch.randn(2, size, size, generator=generator)

@@ -212,10 +212,10 @@ class GPT2(nn.Module):
     """Tokens and their positions as vectors, decoder blocks, and a score for each next token.
 
     (N, T) whole numbers in, (N, T, vocabulary) logits out. The default is the smallest published
-    size, with 124,439,808 parameters; the other three are in ``GPT2_SIZES``. The last product uses
-    the table of the tokens again. Without attention, a token takes 2 FLOP per parameter that is a
-    factor of a product: 247,064,064. Radford et al., "Language models are unsupervised multitask
-    learners", 2019.
+    size, with 124,439,808 parameters; the others have 24 blocks of 16 heads and a width of 1024, 36
+    of 20 and 1280, and 48 of 25 and 1600. The last product uses the table of the tokens again.
+    Without attention, a token takes 2 FLOP per parameter that is a factor of a product:
+    247,064,064. Radford et al., "Language models are unsupervised multitask learners", 2019.
     """
 
     def __init__(
@@ -246,14 +246,6 @@ class GPT2(nn.Module):
         if cache is not None:
             cache.length = end
         return F.linear(self.norm(x), self.tokens.weight)
-
-
-GPT2_SIZES = {  # blocks, heads, width
-    "124M": (12, 12, 768),
-    "355M": (24, 16, 1024),
-    "774M": (36, 20, 1280),
-    "1.5B": (48, 25, 1600),
-}
 
 
 def macs(model: nn.Module, x: Tensor) -> int:

@@ -54,6 +54,12 @@ def test_wrong_images_are_refused() -> None:
 # GPT-2
 
 
+GPT2_SIZES = {  # blocks, heads, width
+    "124M": (12, 12, 768),
+    "355M": (24, 16, 1024),
+    "774M": (36, 20, 1280),
+    "1.5B": (48, 25, 1600),
+}
 GPT2 = {  # parameters, FLOP per token without attention, bytes of a token in a 16-bit cache
     "124M": (124_439_808, 247_064_064, 36_864),
     "355M": (354_823_168, 706_906_112, 98_304),
@@ -65,11 +71,11 @@ GPT2 = {  # parameters, FLOP per token without attention, bytes of a token in a 
 @pytest.mark.parametrize("size", GPT2)
 def test_the_published_sizes_of_gpt2_are_exact(size: str) -> None:
     with torch.device("meta"):
-        model = models.GPT2(*models.GPT2_SIZES[size]).half()
+        model = models.GPT2(*GPT2_SIZES[size]).half()
         cache, tokens = models.Cache(model), torch.zeros(1, 1, dtype=torch.int64)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(tokens)
-    blocks, _, width = models.GPT2_SIZES[size]
+    blocks, _, width = GPT2_SIZES[size]
     flop = counter.get_total_flops() - 4 * blocks * width  # without attention
     stored = (cache.keys.nbytes + cache.values.nbytes) // 1024
     parameters = sum(parameter.numel() for parameter in model.parameters())
