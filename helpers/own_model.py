@@ -171,7 +171,7 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
             kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
             raise Refused(
                 f"model and example must hold dense tensors, but got one of kind {kind}: convert "
-                "it with .to_dense(), or with .to_padded_tensor(0)"
+                "it with .to_dense(), a nested one with .to_padded_tensor(0)"
             )
 
 
