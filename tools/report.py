@@ -130,15 +130,15 @@ def execute(notebook: Any) -> None:
 def as_page(notebook: Any, name: str) -> str:
     """What the cells put out, and the text between them, with the last section first.
 
-    The verdict, which the last cell puts out, comes directly after the title.
+    The verdict, which that section's last code cell puts out, comes directly after the title.
     """
     from nbconvert import HTMLExporter
 
     notebook.metadata["title"] = name
     last = [cell.id for cell in notebook.cells].index("next")
     title, *sections = notebook.cells[:last]
-    *advice, verdict = notebook.cells[last:]
-    notebook.cells = [title, verdict, *advice, *sections]
+    *advice, verdict, hint = notebook.cells[last:]
+    notebook.cells = [title, verdict, hint, *advice, *sections]
     left_out = ("input", "input_prompt", "output_prompt", "anchor_links")
     exporter = HTMLExporter(**{f"exclude_{part}": True for part in left_out})
     page, _ = exporter.from_notebook_node(notebook)

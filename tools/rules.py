@@ -362,11 +362,15 @@ def prose_holds_no_measurement(notebook: NotebookNode, path: Path) -> Iterator[s
 
 
 def notes_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
-    """What the instructor says is on no slide and does not trip up a student."""
+    """What the instructor says is on no slide and no web page, and does not trip up a student."""
     for cell in _markdown(notebook):
-        folded = cell.source.startswith(notebooks.NOTES)
-        if _is_note(cell) != folded:
-            yield f"{cell.id}: instructor notes are a <details> cell with slide type notes"
+        marks = {
+            cell.source.startswith(notebooks.NOTES),
+            _is_note(cell),
+            "remove-cell" in cell.metadata.get("tags", []),
+        }
+        if len(marks) > 1:
+            yield f"{cell.id}: notes are a <details> cell, slide type notes, tagged remove-cell"
 
 
 def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str]:

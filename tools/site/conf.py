@@ -74,7 +74,6 @@ docs/*
 *
 ```
 """
-NOTES = "<details><summary>Instructor notes</summary>"
 
 
 def gallery(out: Path) -> str:
@@ -98,19 +97,14 @@ def gallery(out: Path) -> str:
 
 
 def prepare_source(app: Sphinx, page: str, source: list[str]) -> None:
-    """Give the first page the table of contents, and take what is not for readers off a lesson."""
+    """Give the first page the table of contents, and mend the links in what cells put out."""
     if page == root_doc:
         charts = gallery(Path(app.outdir, "gallery"))
         source[0] = source[0].replace("| lesson | question", charts + "| lesson | question", 1)
         source[0] += CONTENTS
     elif page.startswith("notebooks/"):
-        notebook = json.loads(source[0])
-        cells = notebook["cells"]
-        notebook["cells"] = [
-            cell for cell in cells if not "".join(cell["source"]).startswith(NOTES)
-        ]
         # MyST follows the links of the text, but not those of a table that a cell puts out.
-        source[0] = re.sub(r'(href=\\"\w+)\.ipynb\\"', r'\1.html\\"', json.dumps(notebook))
+        source[0] = re.sub(r'(href=\\"\w+)\.ipynb\\"', r'\1.html\\"', source[0])
 
 
 def visit_formula(writer, node: nodes.math | nodes.math_block) -> None:
