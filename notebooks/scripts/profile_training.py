@@ -2,7 +2,6 @@
 
 import cProfile
 import io
-import math
 import multiprocessing
 import pstats
 import random
@@ -59,16 +58,19 @@ def run(
     return Run(seconds, numbers, final.item(), log.getvalue().count("\n"))
 
 
-def fastest(programs: dict[str, ModuleType], repeats: int) -> dict[str, float]:
-    """The shortest time of each program in seconds; each repeat in random order."""
-    shortest = dict.fromkeys(programs, math.inf)
+def fastest(programs: dict[str, ModuleType], seconds: float) -> dict[str, float]:
+    """The shortest time of each program, in seconds.
+
+    Each program runs until its runs have taken so many seconds, in random order.
+    """
+    times = {name: [] for name in programs}
     first, *_, last = [*programs.values()] * 2
     for program in (first, last):  # a warm-up
         run(program, count=3)
-    for _ in range(repeats):
-        for name in random.sample(list(programs), len(programs)):
-            shortest[name] = min(shortest[name], run(programs[name]).seconds)
-    return shortest
+    while names := [name for name in programs if sum(times[name]) < seconds]:
+        for name in random.sample(names, len(names)):
+            times[name].append(run(programs[name]).seconds)
+    return {name: min(runs) for name, runs in times.items()}
 
 
 @cache
