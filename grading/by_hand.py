@@ -148,7 +148,8 @@ def merge(parts: Iterable[tuple[list[str], list[Row]]], out: Path) -> None:
         for number, name in enumerate(own):
             if columns[number : number + 1] != [name]:
                 number = columns.index(name) if name and name in columns else len(columns)
-            columns += [name] * (number == len(columns))
+            if number == len(columns):
+                columns.append(name)
             places.append(number)
         for row in rows:
             texts = [""] * len(columns)
@@ -179,8 +180,9 @@ def update(out: Path, results: Iterable[dict]) -> None:
             for row in others:
                 row.marked += OUT_OF_DATE
             # One empty row waits for points, and none if they are given.
-            for row in [row for row in free if row.is_bare][0 if marked else 1 :]:
-                rows = [other for other in rows if other is not row]
+            bare = [row for row in free if row.is_bare]
+            surplus = bare if marked else bare[1:]
+            rows = [row for row in rows if not any(row is one for one in surplus)]
             if (about["by_hand"] or others) and not (marked or free):
                 new = Row(*key, marked=now)
                 place = rows.index(others[-1]) + 1 if others else len(rows)

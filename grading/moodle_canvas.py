@@ -2,7 +2,8 @@
 
 Moodle gives a folder for each student, ``Ada Lovelace_123_assignsubmission_file_``, and Canvas one
 flat folder of files, ``lovelaceada_123_456_03_macs_and_flops.ipynb``. Neither has the ids that the
-tasks are drawn from, so the id in a notebook's first cell decides.
+tasks are drawn from, so the id in a notebook's first cell decides. nbgrader's ``zip_collect`` would
+take the id from the file's name and the time of its own copy, and follow links to others' work.
 """
 
 import json
