@@ -151,9 +151,11 @@ def hand_out(folder: Path, teach: bool = False, restart: Sequence[str] = ()) -> 
             if given is None or given[0] != newest[0]:
                 notebooks.write(path, with_outputs(content, current))
         elif given is None:
-            yield f"{folder.name}/{name} differs from the course's; yours stays{again(name, teach)}"
+            hint = restart_hint(name, teach)
+            yield f"{folder.name}/{name} differs from the course's; yours stays{hint}"
         elif given[0] != newest[0]:
-            yield f"{folder.name}/{name} is newer in the course; yours stays{again(name, teach)}"
+            hint = restart_hint(name, teach)
+            yield f"{folder.name}/{name} is newer in the course; yours stays{hint}"
             continue
         versions[name] = newest
     for name in sorted(versions.keys() - course.keys()):
@@ -180,7 +182,7 @@ def chosen(word: str, course: Collection[str]) -> set[str]:
     return found
 
 
-def again(name: str, teach: bool) -> str:
+def restart_hint(name: str, teach: bool) -> str:
     """What to type to start a file again: `` (make lab FRESH=01_timing starts it again)``."""
     path = PurePosixPath(name)
     short = path.parent if path.parent.name == path.stem else name.removesuffix(".ipynb")
