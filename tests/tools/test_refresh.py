@@ -1,5 +1,6 @@
 """A refresh leaves a notebook alone that did not really change, and renews all of one that did."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,9 +19,10 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.fixture
-def lesson(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A committed, executed notebook with a measured, an ignored and an exact output."""
+    folder = tmp_path_factory.mktemp("course")
     sources = {
         "measured": "import time\nfrom helpers import units\nprint(units.number(time.time()))",
         "ignored": "print(time.time_ns())",
@@ -28,16 +30,22 @@ def lesson(tmp_path: Path) -> Path:
     }
     cells = [new_code_cell(source, id=id_) for id_, source in sources.items()]
     cells[1].metadata.tags = ["nbval-ignore-output"]
-    path = tmp_path / "lesson.ipynb"
+    path = folder / "lesson.ipynb"
     for name in READ:
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).write_text("1\n")
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("1\n")
     path.write_text(notebooks.as_text(notebooks.canonical(new_notebook(cells=cells))))
     refresh.refresh(path)
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "a lesson")
-    return path
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "a lesson")
+    return folder
+
+
+@pytest.fixture
+def lesson(course: Path, tmp_path: Path) -> Path:
+    """The notebook in a copy of the course."""
+    return shutil.copytree(course, tmp_path / "course") / "lesson.ipynb"
 
 
 def edit(path: Path, old: str, new: str) -> None:
