@@ -61,15 +61,18 @@ def run(
 def fastest(programs: dict[str, ModuleType], seconds: float) -> dict[str, float]:
     """The shortest time of each program, in seconds.
 
-    Each program runs until its runs have taken so many seconds, in random order.
+    Each program runs twice or more, in random order, until its runs have taken so
+    many seconds.
     """
     times = {name: [] for name in programs}
     first, *_, last = [*programs.values()] * 2
     for program in (first, last):  # a warm-up
         run(program, count=3)
-    while names := [name for name in programs if sum(times[name]) < seconds]:
+    names = list(programs)
+    while names:
         for name in random.sample(names, len(names)):
             times[name].append(run(programs[name]).seconds)
+        names = [n for n in names if len(times[n]) < 2 or sum(times[n]) < seconds]
     return {name: min(runs) for name, runs in times.items()}
 
 
