@@ -22,13 +22,10 @@ STRICT = HERE == "Linux x86_64"
 def pytest_addoption(parser: pytest.Parser) -> None:
     words = "run the cells of each notebook from the first to the last twice, in the same kernel"
     parser.addoption("--twice", action="store_true", help=words)
-    parser.addoption("--everything", action="store_true", help="TEMPORARY")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(notebooks.KERNEL_ENVIRONMENT)
-    if config.option.everything:
-        config.option.markexpr, config.option.twice = "", True
     start = partial(nbval.kernel.start_new_kernel, extra_arguments=notebooks.KERNEL_ARGUMENTS)
     nbval.kernel.start_new_kernel = start
     config.option.nbval_cell_timeout = notebooks.CELL_TIMEOUT
