@@ -25,7 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ.update(notebooks.KERNEL_ENVIRONMENT)
+    if not getattr(config.option, "numprocesses", None):  # not in the process that starts workers:
+        os.environ.update(notebooks.KERNEL_ENVIRONMENT)  # they look for the real nsys first
     start = partial(nbval.kernel.start_new_kernel, extra_arguments=notebooks.KERNEL_ARGUMENTS)
     nbval.kernel.start_new_kernel = start
     config.option.nbval_cell_timeout = notebooks.CELL_TIMEOUT
