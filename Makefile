@@ -1,7 +1,7 @@
 # make lab        work through the course in work/, a copy of your own
 #                 (FRESH=04 starts lesson 04 again, FRESH=exercises/03_macs_and_flops a set of exercises)
 # make teach      the same for an instructor, in teach/
-# make test       execute every notebook again and check it
+# make test       execute every lesson again and check it
 # make test-changed   only what a change reaches (SINCE=main: all that came since then)
 # make test-all   everything that a clean machine can check
 # make grade SUBMISSIONS=folder                 a class's exercises (OPTIONS="--due 2026-12-01T23:59")
@@ -23,6 +23,7 @@ READY := .venv/ready
 MAKERS := .venv/makers
 GRADERS := .venv/graders
 HUB := .venv/hub
+SOLUTIONS := $(wildcard notebooks/solutions)# a student's copy has none
 # Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -50,12 +51,13 @@ test-changed: $(READY)
 	@$(BIN)/python -m tools.changed $(SINCE)
 
 test-all: test # then all that costs more
+	$(if $(SOLUTIONS),$(BIN)/python -m pytest $(PARALLEL) $(SOLUTIONS))
 	-@$(MAKE) --no-print-directory --keep-going $(MAKERS) $(GRADERS) $(HUB) # without one of them, its tests are skipped
 	$(BIN)/python -m pytest $(PARALLEL) -m everything tests
 
 test-twice: $(READY) # each notebook twice in one kernel, under a malloc that keeps freed blocks, as macOS's does
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
-	  $(BIN)/python -m pytest $(PARALLEL) --twice
+	  $(BIN)/python -m pytest $(PARALLEL) --twice notebooks tests
 
 refresh: $(READY) $(GRADERS) # then the exercises are released from their solutions
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)
@@ -83,9 +85,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tools.rules
 
-lock: $(READY)
+lock: $(BIN)/uv # before $(READY), which installs what is locked
 	cat requirements.txt requirements-make.txt requirements-grade.txt requirements-hub.txt | grep -v '^-' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --no-annotate --no-header - -o constraints.txt
+
+$(BIN)/uv:
+	@$(MAKE) --no-print-directory $(READY)
 
 $(READY): requirements.txt constraints.txt pyproject.toml
 	@test -w . || { echo "This folder cannot be written to: copy the course to one of your own, and run make there."; exit 1; }

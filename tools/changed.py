@@ -40,7 +40,7 @@ def main(words: list[str]) -> int:
         return 0
     if for_all := sorted(changed & FOR_ALL):
         print(f"{', '.join(for_all)}: every test and every notebook is reached")
-        return run_pytest([])
+        return run_pytest(["notebooks", "tests"])
     try:
         why = reached(changed)
     except SyntaxError as error:

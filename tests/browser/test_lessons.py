@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jupyter_server.serverapp import list_running_servers
 from nbformat.sign import NotebookNotary
 
 from helpers import terminal
@@ -40,6 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(chromium, folder: Path) -> Iterator:
     """JupyterLab on a new reader's course, with the functions of lab.js; it asks nobody else."""
+    from jupyter_server.serverapp import list_running_servers  # slow to import
+
     course, runtime = folder / "course", folder / "runtime"
     for name in ("assets", "helpers", "notebooks", "tools"):
         shutil.copytree(notebooks.ROOT / name, course / name)

@@ -101,6 +101,7 @@ def enter(everyone: Class, student: str, mark: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
+@pytest.mark.everything
 def test_a_mark_counts_for_the_answer_that_it_was_given_for(everyone, monkeypatch, capsys) -> None:
     monkeypatch.setattr(feedback, "page", PAGE)
     outdated = "a mark of 1.5 by hand was given for another answer, and does not count"

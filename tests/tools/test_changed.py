@@ -95,7 +95,7 @@ def test_what_differs_from_a_commit_is_run_and_says_why(course: Path, ran: list,
 def test_what_every_test_needs_runs_all(course: Path, ran: list) -> None:
     (course / "conftest.py").write_text("")
     assert changed.main([]) == 0
-    assert ran == [[]]
+    assert ran == [["notebooks", "tests"]]
 
 
 def test_what_cannot_be_told_ends_in_a_sentence(course: Path, ran: list, capsys) -> None:

@@ -15,7 +15,6 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from jupyterlab.labapp import LabApp
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from helpers.checks import LEDGER
@@ -31,7 +30,7 @@ DIFFERS = f"work/{LESSON} differs from the course's; {AGAIN}"
 @pytest.fixture
 def course(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """What the course hands out, for a test to change; make is installed."""
-    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(shutil, "which", lambda name, **_: name)
     files = dict.fromkeys([LESSON, OTHER, SCRIPT], b"first version")
     monkeypatch.setattr(lab, "contents", lambda teach: files.items())
     return files
@@ -117,6 +116,7 @@ def test_a_copy_has_every_lesson_and_what_it_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.everything
 def test_a_student_of_a_shared_course_has_what_lessons_show(tmp_path: Path) -> None:
     """The course is only read; what is the student's stays, and starts again with make lab."""
     student = tmp_path / "a student's"
@@ -285,6 +285,8 @@ def test_several_lessons_start_again(course: dict, work: Path) -> None:
 @pytest.fixture
 def jupyterlab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, course: dict) -> list[str]:
     """The words that JupyterLab would be started with; the course and a home are in tmp_path."""
+    from jupyterlab.labapp import LabApp  # slow to import
+
     words = []
     monkeypatch.setattr(notebooks, "ROOT", tmp_path / "course")
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "home"))

@@ -112,6 +112,7 @@ FAILING = {
 }
 
 
+@pytest.mark.everything
 def test_a_failed_check_is_one_line_in_a_notebook_and_the_cell_has_failed() -> None:
     setup = "import torch\nfrom helpers import exercises"
     notebook = new_notebook(cells=[new_code_cell(source) for source in (setup, *FAILING)])

@@ -72,6 +72,7 @@ def is_running(pid: int) -> bool:
     return False
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize(
     ("start", "line"), [(terminal, "python start.py 2"), (run, "python start.py 1 orphans")]
 )
