@@ -9,6 +9,7 @@ import torch
 from helpers import faults
 
 
+@pytest.mark.everything
 def test_any_faults_make_a_program_that_computes_the_same(tmp_path: Path) -> None:
     assert faults.source(faults.FAULTS) == faults.SLOW.read_text(encoding="utf-8")
     threads, losses = torch.get_num_threads(), []

@@ -33,6 +33,7 @@ LESSONS = [
 ]
 
 
+@pytest.mark.everything
 def test_the_pretended_gpu_refuses_what_a_real_one_would() -> None:
     program = """import torch
 torch.zeros(2, device="cuda").sum(), torch.cuda.synchronize(0)
@@ -124,6 +125,7 @@ def refusals() -> dict[str, list[str]]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_refused_and_what_is_right_is_not(name: str, refusals: dict) -> None:
     mistake, right = refusals[name]

@@ -126,6 +126,7 @@ def test_without_a_network_an_installation_ends_in_a_sentence(
     assert "Retrying" in log.read_text() or "conflicting" in log.read_text()
 
 
+@pytest.mark.everything
 @SCRIPTS
 @pytest.mark.parametrize("in_terminal", [False, True])
 def test_a_long_step_shows_how_far_it_is(

@@ -235,6 +235,7 @@ def test_measuring_goes_on_until_the_difference_would_be_found(
     assert lines[-1] == "measured 20 of 20 blocks at most"
 
 
+@pytest.mark.everything
 def test_names_are_measured_in_processes_and_what_is_wrong_ends_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
