@@ -14,6 +14,7 @@ The data flows one way through the modules: ``submissions`` finds and reads file
 import argparse
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from tools import exercise_sets, notebooks
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     out = options.out.resolve()
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         if out.is_relative_to(notebooks.ROOT):
             (out / ".gitignore").write_text("*\n")  # neither git nor the linter looks inside
         return merge(options, out) if options.merge else grade(options, out)
@@ -51,6 +52,17 @@ def main(arguments: list[str]) -> int:
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
+
+
+def make_folder(out: Path) -> None:
+    """Raises a ValueError if it cannot be written to, before anything is graded."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        raise ValueError(
+            f"--out: {out} cannot be written to ({error.strerror}): name another folder"
+        ) from None
 
 
 def grade(options: argparse.Namespace, out: Path) -> int:
@@ -74,32 +86,41 @@ def grade(options: argparse.Namespace, out: Path) -> int:
     sets, roster = sets_in(options), []
     if options.roster:
         roster = submissions.read_roster(options.roster)
+    names = moodle_canvas.read_names(options.names) if options.names else {}
     people: dict[str, moodle_canvas.Person] = {}
     if handed_in := moodle_canvas.people_in(options.folder):
-        names = moodle_canvas.read_names(options.names) if options.names else {}
         people = moodle_canvas.by_id(handed_in, names)
         files = {student: person.files for student, person in people.items()}
         students = {student: [] for student in roster} | files
     else:
         lessons = [path.stem for path in sets]
-        students = submissions.students_in(options.folder, lessons, roster)
+        students = submissions.students_in(options.folder, lessons, roster, names)
     # A timestamp.txt in a download is the student's own.
     stamped = options.timestamps and not people
     deadline = deadlines.Deadline(due, options.late_penalty, stamped)
     handed_in = submissions.find_submissions(students, sets, deadline, shard(options.shard))
     if not handed_in:
+        found = [
+            str(path.relative_to(options.folder)) for path in submissions.below(options.folder)
+        ]
         raise ValueError(
             f"{options.folder} holds no exercises of a student: "
-            "expected FOLDER/STUDENT/NN_name.ipynb"
+            "expected FOLDER/STUDENT/NN_name.ipynb, but found "
+            f"{', '.join(found[:5]) or 'no file'}{' …' if len(found) > 5 else ''}"
         )
+    if unknown := set(options.student) - {item.student for item in handed_in}:
+        raise ValueError(f"--student must be one who handed in, but got {', '.join(unknown)}")
+    todo = [item for item in handed_in if not options.student or item.student in options.student]
     marks = dated_marks(out, submissions.most_points(handed_in))
+    before = results.load_all(out)
     with kernel.scratch_folder() as scratch:
-        grader = results.Grader(out, limits, marks, Path(scratch), options.closed)
+        again = bool(options.student)
+        grader = results.Grader(out, limits, marks, Path(scratch), options.closed, again)
         try:
-            workers.grade(handed_in, grader, max(options.jobs, 1))
+            workers.grade(todo, grader, max(options.jobs, 1))
         finally:
             graded = [result for item in handed_in if (result := grader.result(item))]
-            finish(out, graded, marks, people)
+            finish(out, graded, before, marks, people)
     return 0
 
 
@@ -110,6 +131,7 @@ def merge(options: argparse.Namespace, out: Path) -> int:
         columns, rows = by_hand.read(folder)
         given.append((columns, by_hand.dated(rows, results.load_all(folder))))
     by_hand.merge(given, out)
+    before = results.load_all(out)
     results.merge(options.merge, out)
     merged = results.load_all(out)
     points = {(r["lesson"], task): row["of"] for r in merged for task, row in r["rows"].items()}
@@ -120,7 +142,7 @@ def merge(options: argparse.Namespace, out: Path) -> int:
         if result != result | new:
             notebook = notebooks.read(results.graded_notebook(out, result))
             results.store(out, result | new, notebook)
-    finish(out, results.load_all(out), marks, {})
+    finish(out, results.load_all(out), before, marks, {})
     return 0
 
 
@@ -134,11 +156,17 @@ def dated_marks(out: Path, points: dict[tuple[str, str], float]) -> by_hand.Mark
 def finish(
     out: Path,
     graded: list[dict],
+    before: list[dict],
     marks: by_hand.Marks,
     people: dict[str, moodle_canvas.Person],
 ) -> None:
-    """Write the tables, and say what they hold; ``people`` came by a platform."""
+    """Write the tables, and say what they hold, and what is not as it was ``before``.
+
+    ``people`` came by a platform.
+    """
     tables.write(out, graded)
+    for line in tables.write_changes(out, before, graded):
+        print(line)
     by_hand.update(out, graded)
     known = {(r["student"], r["lesson"]): r["rows"] for r in results.load_all(out)}
     for key, tasks in marks.items():
@@ -165,7 +193,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--timestamps", action="store_true", help="timestamp.txt is yours: believe it")
     add("--closed", action="store_true", help="nobody hands in any more: pages show right letters")
     add("--roster", type=Path, help="a CSV file whose first column has the ids of the class")
-    add("--names", type=Path, help="a CSV file: the name on Moodle or Canvas, and the id")
+    add("--student", action="append", default=[], help="grade this one again, and nobody else")
+    add(
+        "--names",
+        type=Path,
+        help="a CSV file: the name of a folder, or on Moodle or Canvas, and the id",
+    )
     add("--shard", default="1/1", help="k/n: the k-th of n parts of the class")
     add("--merge", nargs="+", type=Path, help="the --out folders of shards")
     add("--no-sandbox", action="store_true", help="only for code that you trust")

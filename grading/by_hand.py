@@ -159,6 +159,9 @@ def merge(parts: Iterable[tuple[list[str], list[Row]]], out: Path) -> None:
             key = (*row.key, row.marked) if any(row.key) else (*row.key, row.comment, *row.own)
             first = kept.setdefault(key, row)
             own = [one or other for one, other in zip_longest(first.own, row.own, fillvalue="")]
+            if first.points and row.points and first.points != row.points:
+                name, (one, other) = ", ".join(row.key), (first.points, row.points)
+                print(f"manual.csv: {name}: the same answer has {one} and {other}: {one} counts")
             kept[key] = first if first.points or not row.points else row
             kept[key].own = tuple(own)  # what the person wrote, of both
     write(out, columns, kept.values())

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 
 TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))? ?(\S+)?")
 
+CANVAS_LATE = re.compile(r"[^_]+_LATE_\d+_\d+_")  # how the name of a late file begins
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -18,16 +20,19 @@ class Deadline:
     percent: float = 0.0
     stamped: bool = False  # whether a timestamp.txt beside a notebook is the grader's own
 
-    def lateness(self, files: tuple[Path, ...]) -> tuple[str, float]:
+    def lateness(self, file: Path | None) -> tuple[str, float]:
         """How late a submission is, in words or "", and the fraction of its points it costs."""
-        if self.due is None or len(files) != 1:
+        if file is None:
             return "", 0.0
+        unknown = "late, says Canvas: how late is not known" if CANVAS_LATE.match(file.name) else ""
+        if self.due is None:
+            return unknown, 0.0
         try:
-            late = (time_of(files[0], self.stamped) - self.due).total_seconds()
+            late = (time_of(file, self.stamped) - self.due).total_seconds()
         except (OSError, ValueError, OverflowError) as error:
             return f"late? its time cannot be read: {error}", 0.0
         if late <= 0:
-            return "", 0.0
+            return unknown, 0.0
         late, days = math.ceil(late), math.ceil(late / 86400)
         words = f"late by {duration(late)}"
         penalty = min(1.0, days * self.percent / 100)

@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,7 @@ class KernelEnded(BaseException):
 class StudentKernel:
     """Where a submission runs: a process, and after that one has ended a new one.
 
-    A new one first runs again every cell that ended well in the old one.
+    A new one first runs again every cell that ran in the old one, but for a cell that ends it.
     """
 
     def __init__(self, scratch: Path, limits: sandbox.Limits) -> None:
@@ -59,7 +60,10 @@ class StudentKernel:
         self.reason = ""  # why the process was ended
 
     def run(self, source: str, seconds: float) -> tuple[str, str]:
-        """Run a cell; return what it printed, cut, and its error or ""."""
+        """Run a cell; return what it printed, cut, and its error or "".
+
+        Raises KernelEnded if the cell ends the kernel or takes too long; it will not run again.
+        """
         try:
             answer = self.ask("run", source, seconds=seconds)
         except ValueError as problem:
@@ -67,7 +71,7 @@ class StudentKernel:
         self.ran.append((source, seconds))
         match answer:
             case {"printed": str(printed), "error": str(error)}:
-                return cut(printed), error[:2000]
+                return cut(printed), encodable(error[:2000])
         return "", NO_DATA
 
     def ask(self, function: str, *arguments: object, seconds: float | None = None) -> object:
@@ -75,8 +79,7 @@ class StudentKernel:
         if self.process is None:
             self._start()
             self.ask("fetch_values", [], seconds=START_SECONDS)
-            for cell, limit in self.ran:
-                self.ask("run", cell, seconds=limit)
+            self._run_again()
         words = f"*__import__('json').loads({json.dumps(arguments)!r})"
         call = f"__import__('grading.kernel_side', fromlist=['_']).{function}({words})"
         asked = {"user_expressions": {"answer": call}, "allow_stdin": False}
@@ -88,6 +91,19 @@ class StudentKernel:
             case {"answer": {"ename": str(name), "evalue": str(text)}}:
                 raise ValueError(f"{name}: {text}"[:500])
         raise ValueError(NO_DATA)
+
+    def _run_again(self) -> None:
+        """In a new kernel, run what ran before; one that a cell ends is replaced by one without."""
+        for number, (cell, seconds) in enumerate(self.ran):
+            try:
+                self.ask("run", cell, seconds=seconds)
+                self.ask("fetch_values", [])  # no answer comes if the cell ends the kernel later
+            except KernelEnded:
+                if self.process or time.monotonic() > self.deadline:  # all took too long
+                    raise
+                del self.ran[number]
+                self.ask("fetch_values", [], seconds=START_SECONDS)  # starts a new one
+                return
 
     def _start(self) -> None:
         self.reason, self.folder = "", Path(tempfile.mkdtemp(dir=self.scratch))
@@ -124,8 +140,11 @@ class StudentKernel:
         while time.monotonic() < end:
             if (status := self.process.poll()) is not None:
                 reason = f"the kernel ended (exit status {status})"
-                if (-status if status < 0 else status - 128) in (9, 24):
-                    reason = "the kernel was killed: too much memory or CPU time"
+                match -status if status < 0 else status - 128:
+                    case signal.SIGXCPU:
+                        reason = "the kernel was killed: too much CPU time"
+                    case signal.SIGKILL:
+                        reason = "the kernel was killed: by its own code, or for too much memory"
                 self.end()
                 raise KernelEnded(self.reason or reason)
             with suppress(Exception):  # none came yet, or a forged one of whatever shape
@@ -184,9 +203,15 @@ def memory(process: subprocess.Popen, method: str) -> int:
 
 
 def cut(text: str) -> str:
+    text = encodable(text)
     return (
         text if len(text) <= kernel_side.SHOWN else f"{text[: kernel_side.SHOWN]}\n… (cut here)\n"
     )
+
+
+def encodable(text: str) -> str:
+    """A text that a file can hold: half of a character, as in "\\ud800", becomes what was typed."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class StudentFunction:

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 
@@ -33,9 +34,15 @@ def run_with_await(cell: Coroutine) -> object:
         return thread.submit(asyncio.run, cell).result()
 
 
+def end_now() -> None:
+    """End the kernel while a cell runs, so that it is known which one did it."""
+    os._exit(0)
+
+
 def run(source: str) -> Text:
     """Run a cell: {"printed": text, "error": the exception's name and text, or ""}."""
     get_ipython().loop_runner = run_with_await
+    get_ipython().ask_exit = end_now  # what exit() and quit() call
     with contextlib.redirect_stdout(io.StringIO()) as output:
         result = get_ipython().run_cell(source, store_history=True)
     error = result.error_before_exec or result.error_in_exec

@@ -6,14 +6,15 @@ tasks are drawn from, so the id in a notebook's first cell decides. nbgrader's `
 take the id from the file's name and the time of its own copy, and follow links to others' work.
 """
 
-import json
+import io
 import re
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grading import answers, ids, spreadsheets, tables
-from grading.submissions import NamedFile
+from grading import ids, spreadsheets, tables
+from grading.submissions import NamedFile, id_in
+from tools import notebooks
 
 MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_\w+")
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+\.ipynb)")
@@ -36,7 +37,7 @@ def people_in(folder: Path) -> list[Person]:
         if path.is_dir() and (found := MOODLE.fullmatch(path.name)):
             # A person who also wrote a text on Moodle has two folders.
             key = "moodle", found["name"], found["number"]
-            files = [(file.name, file) for file in sorted(path.glob("*.ipynb"))]
+            files = [(file.name, file) for file in sorted(path.iterdir())]
         elif found := CANVAS.fullmatch(path.name):
             key = "canvas", found["name"], found["number"]
             files = [(found["file"], path)]
@@ -73,18 +74,6 @@ def claimed_id(person: Person) -> str:
     return written.pop() if len(written) == 1 else ""
 
 
-def id_in(path: Path) -> str:
-    """The id in the first code cell of a notebook, or ""."""
-    try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > answers.LARGEST:
-            return ""
-        cells = json.loads(path.read_bytes().decode("utf-8-sig"))["cells"]
-        source = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-        return ids.written_in(source)
-    except Exception:  # of any kind, because the file is a student's; the grader says what is wrong
-        return ""
-
-
 def read_names(path: Path) -> dict[str, str]:
     """The first two columns of a CSV file below its head: the platform's name, and the id."""
     rows = spreadsheets.read("--names", path)
@@ -113,37 +102,35 @@ def write(out: Path, graded: list[dict], people: dict[str, Person]) -> None:
             if rows:
                 write_points(out / f"{platform}_{lesson}.csv", lesson, rows)
     by_folder = {ids.safe_name(student): person for student, person in people.items()}
-    with zipfile.ZipFile(out / "feedback.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+    pages = io.BytesIO()
+    with zipfile.ZipFile(pages, "w", zipfile.ZIP_DEFLATED) as archive:
         for page in sorted((out / "feedback").glob("*/*.html")):
             archive.write(page, name_of(page, by_folder.get(page.parent.name)))
+    notebooks.write(out / "feedback.zip", pages.getvalue())
 
 
 def for_moodle(path: Path, lesson: str, rows: list[tuple[Person, dict]]) -> None:
     """The grading worksheet of an assignment."""
-    most = max(points(result)[1] for _, result in rows)
+    most = max(tables.points(result)[1] for _, result in rows)
     head = ["Identifier", "Full name", "Grade", "Maximum Grade"]
     head += ["Last modified (grade)", "Feedback comments"]
     lines = []
     for person, result in rows:
         about = f"Participant {person.number}", person.name
-        lines.append([*about, points(result)[0], most, "-", result["late"]])
+        lines.append([*about, tables.points(result)[0], most, "-", result["late"]])
     spreadsheets.write(path, head, lines)
 
 
 def for_canvas(path: Path, lesson: str, rows: list[tuple[Person, dict]]) -> None:
     """A column of the gradebook."""
-    most = max(points(result)[1] for _, result in rows)
+    most = max(tables.points(result)[1] for _, result in rows)
     head = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", lesson]
     lines = [["    Points Possible", "", "", "", "", most]]
     for person, result in rows:
-        lines.append([person.name, person.number, "", result["student"], "", points(result)[0]])
+        lines.append(
+            [person.name, person.number, "", result["student"], "", tables.points(result)[0]]
+        )
     spreadsheets.write(path, head, lines)
-
-
-def points(result: dict) -> tuple[float, float]:
-    """The points of a result after marks by hand and what is taken off, and the most."""
-    rows = list(tables.grade_rows([result]))
-    return round(sum(row[3] for row in rows), 2), sum(row[4] for row in rows)
 
 
 def name_of(page: Path, person: Person | None) -> str:

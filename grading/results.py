@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -31,6 +32,7 @@ class Grader:
     marks: Marks
     scratch: Path
     closed: bool = False  # whether pages may show the right letters
+    again: bool = False  # whether also what is up to date is graded
 
     def state(self, submission: Submission, fingerprint: str, digests: dict[str, str]) -> dict:
         """What a stored result is compared with: what its points and its page depend on."""
@@ -56,7 +58,7 @@ class Grader:
         """Score what was read, unless only the page is out of date, and store the result."""
         reading, result = submission.read(), self.result(submission)
         fingerprint = fingerprint_of(submission, reading, self.limits)
-        if result and result.get("fingerprint") == fingerprint:
+        if result and result.get("fingerprint") == fingerprint and not self.again:
             notebook = notebooks.read(graded_notebook(self.out, result))
         else:
             result, notebook = score.score(submission, reading, self.limits, self.scratch)
@@ -72,7 +74,8 @@ class Grader:
 def fingerprint_of(submission: Submission, reading: Reading, limits: Limits) -> str:
     """A hash of all that a result depends on; ``reading`` is what was read and is graded."""
     limits = replace(limits, hide=())  # where the folders are changes no points
-    total = hashlib.sha256(repr((submission.student, reading.problem, limits)).encode())
+    about = submission.student, submission.id, submission.notes, reading.problem, limits
+    total = hashlib.sha256(repr(about).encode())
     total.update(reading.content)
     total.update(submission.source.read_bytes())
     total.update(course_fingerprint())
@@ -81,8 +84,14 @@ def fingerprint_of(submission: Submission, reading: Reading, limits: Limits) -> 
 
 @cache
 def course_fingerprint() -> bytes:
-    """A hash of the grader, of all that answers and checks use, and of the installed packages."""
-    packages = sorted((package.name.lower(), package.version) for package in distributions())
+    """A hash of the grader, of all that answers and checks use, and of the course's packages.
+
+    What else is installed changes no points.
+    """
+    locked = (notebooks.ROOT / "constraints.txt").read_text(encoding="utf-8")
+    course = {name.lower() for name in re.findall(r"^[\w.-]+(?===)", locked, re.M)}
+    installed = sorted((package.name.lower(), package.version) for package in distributions())
+    packages = [package for package in installed if package[0].replace("_", "-") in course]
     total = hashlib.sha256(repr((sys.version, packages)).encode())
     for name in COURSE:
         path = notebooks.ROOT / name
@@ -114,7 +123,7 @@ def store(out: Path, result: dict, notebook: NotebookNode) -> None:
 def write(path: Path, text: str) -> None:
     """Write a whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    notebooks.write(path, text.encode())
+    notebooks.write(path, text.encode(errors="backslashreplace"))
 
 
 def load_all(out: Path) -> list[dict]:

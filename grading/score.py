@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import io
 import random
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -17,13 +18,21 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader import utils
 
-from grading.answers import Answers
-from grading.kernel import KernelEnded, StudentFunction, StudentKernel, cut, unpacked
+from grading.answers import Answers, task_of
+from grading.kernel import (
+    KernelEnded,
+    StudentFunction,
+    StudentKernel,
+    cut,
+    encodable,
+    unpacked,
+)
 from grading.sandbox import Limits
 from grading.submissions import Reading, Submission
 from tools import exercise_sets, notebooks
 
 COURSE_SECONDS = 60.0  # the least that the course's own cells get, because they import much
+MEASURES = re.compile(r"\b(?:faster|patiently|compare)\(")  # in a check that measures times
 
 
 def score(
@@ -56,15 +65,13 @@ class Scoring:
     ) -> None:
         self.submission, self.answers, self.limits = submission, answers, limits
         self.kernel = StudentKernel(scratch, limits)
-        # Shared by all workers, but held by one alone while it measures times.
-        self.timing_lock = (scratch / "lock").open("w")
-        fcntl.flock(self.timing_lock, fcntl.LOCK_SH)
+        self.turns = Turns(scratch)
         self.set = exercise_sets.Set(submission.source)
         self.notebook = issued_copy(submission)
         self.failures: dict[str, str] = {}  # check to its sentence
         self.answer_errors: dict[str, str] = {}  # task to the error of its answer's cell
         self.ended: dict[str, str] = {}  # task to the reason why its kernel ended
-        self.setup = {"__name__": "__main__", "student": submission.student}
+        self.setup = {"__name__": "__main__", "student": submission.id}
         self.namespaces: dict[str, dict] = {}  # task to the names that its checks see
 
     def run(self) -> None:
@@ -93,7 +100,8 @@ class Scoring:
                 namespace = self.setup if kind == "setup" else self.namespace(task)
                 exercise_sets.run_cell(cell.source, namespace)
         try:
-            printed, error = self.kernel.run(cell.source, seconds)
+            with self.turn():
+                printed, error = self.kernel.run(cell.source, seconds)
         except KernelEnded as end:
             printed, error = "", str(end)
             self.ended.setdefault(task, f"{cell.id}: {end}")
@@ -105,19 +113,28 @@ class Scoring:
         """Run the cells that the student added after the cell ``after``."""
         for source in self.answers.added.get(after, []):
             try:
-                self.kernel.run(source, self.limits.cell)
+                with self.turn():
+                    self.kernel.run(source, self.limits.cell)
             except KernelEnded as end:
-                task = exercise_sets.split_id(after)[0] if "-" in after else ""
-                self.ended.setdefault(task, f"a cell that you added: {end}")
+                sentence = f"a cell that you added was left out: {end}"
+                self.answers.notes.setdefault(task_of(after), []).append(sentence)
 
     def namespace(self, task: str) -> dict:
         return self.namespaces.setdefault(task, dict(self.setup))
 
-    def check(self, cell: NotebookNode, task: str) -> None:
-        timed = "faster(" in cell.source
+    @contextlib.contextmanager
+    def turn(self, alone: bool = False) -> Iterator[None]:
+        """Run something beside other submissions, or alone; waiting takes none of its time."""
         start = time.monotonic()
-        fcntl.flock(self.timing_lock, fcntl.LOCK_EX if timed else fcntl.LOCK_SH)
-        self.kernel.deadline += time.monotonic() - start  # it only waited for its turn
+        with self.turns.take(alone):
+            self.kernel.deadline += time.monotonic() - start
+            yield
+
+    def check(self, cell: NotebookNode, task: str) -> None:
+        with self.turn(alone=bool(MEASURES.search(cell.source))):
+            self.run_check(cell, task)
+
+    def run_check(self, cell: NotebookNode, task: str) -> None:
         seconds = max(self.limits.cell, COURSE_SECONDS)  # for all its calls; each has a limit, too
         printed = io.StringIO()
         try:
@@ -131,9 +148,8 @@ class Scoring:
             self.kernel.end()
         except Exception as failure:
             kind = "" if isinstance(failure, AssertionError) else f"{type(failure).__name__}: "
-            self.failures[cell.id] = kind + str(failure)[:2000] + self.answer_errors.get(task, "")
-        finally:
-            fcntl.flock(self.timing_lock, fcntl.LOCK_SH)
+            sentence = encodable(kind + str(failure)[:2000])
+            self.failures[cell.id] = sentence + self.answer_errors.get(task, "")
         add_outputs(cell, cut(printed.getvalue()), self.failures.get(cell.id, ""))
 
     def fetch_answers(self, check: NotebookNode, task: str) -> None:
@@ -154,6 +170,26 @@ class Scoring:
                     raise ValueError(f"{name}: {reason}")
                 case _:
                     raise ValueError(f"{name}: what came back is not data")
+
+
+class Turns:
+    """All submissions of a call run side by side, but one that measures times runs alone.
+
+    Who waits to be alone is next: nobody else comes in meanwhile.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self.door, self.room = ((scratch / name).open("w") for name in ("door", "room"))
+
+    @contextlib.contextmanager
+    def take(self, alone: bool) -> Iterator[None]:
+        fcntl.flock(self.door, fcntl.LOCK_EX)
+        fcntl.flock(self.room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(self.door, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(self.room, fcntl.LOCK_UN)
 
 
 @contextlib.contextmanager
@@ -179,7 +215,7 @@ def issued_copy(submission: Submission) -> NotebookNode:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         if cell.id == "student":
-            cell.source = f"student = {submission.student!r}"
+            cell.source = f"student = {submission.id!r}"
         elif utils.is_solution(cell):
             cell.source = submission.issued.sources[cell.id]
     return copy

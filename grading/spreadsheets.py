@@ -31,10 +31,11 @@ def write_lines(path: Path, lines: Iterable[list]) -> None:
 
 
 def not_computed(value: object) -> object:
-    """A text that a spreadsheet would compute gets a mark that stops it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(COMPUTED) else value
+    """A text that a spreadsheet would compute gets a mark that stops it; a dash alone is a text."""
+    computed = isinstance(value, str) and value.startswith(COMPUTED) and value != "-"
+    return f"'{value}" if computed else value
 
 
 def literal(text: str) -> str:
     """The text that ``not_computed`` was given."""
-    return text[1:] if text[:1] == "'" and text[1:].startswith(COMPUTED) else text
+    return text[1:] if text[:1] == "'" and not_computed(text[1:]) == text else text

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from grading import spreadsheets
+from tools import notebooks
 
 COLUMNS = ["student", "lesson", "task", "points", "of", "reason"]
 
@@ -18,7 +19,26 @@ def write(out: Path, results: list[dict]) -> None:
     grades = pd.DataFrame(grade_rows(results), columns=COLUMNS).astype({"points": float})
     spreadsheets.write(out / "grades.csv", COLUMNS, grades.to_numpy())
     spreadsheets.write(out / "platform.csv", *for_a_platform(grades, results))
-    (out / "class.md").write_text("\n".join(class_page(results, grades)), encoding="utf-8")
+    notebooks.write(out / "class.md", "\n".join(class_page(results, grades)).encode())
+
+
+def write_changes(out: Path, before: Iterable[dict], now: Iterable[dict]) -> list[str]:
+    """Write changes.csv, a row for each task whose points are not as before; return some in words.
+
+    What was not graded before is no change.
+    """
+    old = {tuple(row[:3]): row[3] for row in grade_rows(before)}
+    changed = [
+        [*row[:3], old[key], row[3], row[5]]
+        for row in grade_rows(now)
+        if (key := tuple(row[:3])) in old and old[key] != row[3]
+    ]
+    head = ["student", "lesson", "task", "points before", "points", "reason"]
+    spreadsheets.write(out / "changes.csv", head, changed)
+    lines = [f"{one_line(', '.join(row[:3]))}: {row[3]:g} → {row[4]:g} points" for row in changed]
+    if len(lines) > 5:
+        lines[5:] = [f"{len(lines)} tasks changed: {out}/changes.csv"]
+    return lines
 
 
 def for_a_platform(grades: pd.DataFrame, results: list[dict]) -> tuple[list[str], list[list]]:
@@ -53,6 +73,12 @@ def grade_rows(results: Iterable[dict]) -> Iterator[list]:
             reasons += filter(None, [result["late"]])
             points = round(points * (1 - result["penalty"]), 2)
             yield [student, lesson, task, points, row["of"], one_line("; ".join(reasons))]
+
+
+def points(result: dict) -> tuple[float, float]:
+    """The points of a result after marks by hand and what is taken off, and the most."""
+    rows = list(grade_rows([result]))
+    return round(sum(row[3] for row in rows), 2), sum(row[4] for row in rows)
 
 
 def out_of_date(mark: list) -> str:

@@ -17,7 +17,7 @@ import torch
 
 from grading.results import Grader
 from grading.submissions import Submission
-from grading.tables import one_line
+from grading.tables import one_line, points
 
 MEMORY = 16  # GB of addresses that a worker may have
 
@@ -26,7 +26,7 @@ def grade(submissions: list[Submission], grader: Grader, at_once: int) -> None:
     """Grade what is new or changed."""
     # A worker starts with all that is imported here, and torch has computed nothing yet.
     context = multiprocessing.get_context("fork")
-    todo = [submission for submission in submissions if not grader.is_up_to_date(submission)]
+    todo = [item for item in submissions if grader.again or not grader.is_up_to_date(item)]
     if len(todo) < len(submissions):
         print(f"{len(submissions) - len(todo)} are graded already, and unchanged", flush=True)
     if len(todo) > at_once:  # also with this, which checks import
@@ -66,9 +66,8 @@ def grade(submissions: list[Submission], grader: Grader, at_once: int) -> None:
 
 
 def summary(result: dict) -> str:
-    points = sum(row["points"] for row in result["rows"].values())
-    most = sum(row["of"] for row in result["rows"].values())
-    return f"{result['student']:20} {result['lesson']:28} {points:5g} of {most:g}"
+    came, most = points(result)
+    return f"{result['student']:20} {result['lesson']:28} {came:5g} of {most:g}"
 
 
 def failure(code: int, receiver: Connection) -> str:

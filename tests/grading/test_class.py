@@ -31,7 +31,6 @@ UNREADABLE = {  # name: a part of the reason
     "truncated": "not a whole notebook",
     "deep-json": "not a whole notebook",
     "nothing": "nothing was handed in",
-    "two-files": "2 files for one lesson",
     "large": "100 MB",
     "long": r"its cells hold 6\d\d,\d\d\d characters, and at most 400,000",
     "many-cells": r"the notebook has 1,\d\d\d cells, and at most 1,000",
@@ -65,6 +64,8 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
     hand_in_explorer(everyone, server.getsockname()[1])
     hand_in_altered(everyone)
     hand_in_unreadable(everyone)
+    hand_in_twice(everyone)
+    hand_in_what_ends_the_kernel(everyone)
     everyone.hand_in("new\nline").write_bytes(b"")
     (everyone.folder / ".hidden").mkdir()
     hand_in_rearranged(everyone)
@@ -153,9 +154,6 @@ def split_answer(notebook: NotebookNode, metadata: bool) -> None:
 
 
 def hand_in_unreadable(everyone: Class) -> None:
-    whole = everyone.copy("two-files")
-    everyone.write("two-files", whole)
-    everyone.write("two-files", whole, f"{LESSON} (1).ipynb")
     path = everyone.hand_in("truncated")
     path.write_bytes(path.read_bytes()[:3000])
     everyone.hand_in("deep-json").write_text("[" * 100_000)
@@ -171,6 +169,22 @@ def hand_in_unreadable(everyone: Class) -> None:
     (everyone.folder / "link-folder").symlink_to(ada.parent)
     os.mkfifo(everyone.folder / "pipe" / ada.name)
     (everyone.folder / "folder" / ada.name).mkdir(parents=True)
+
+
+def hand_in_twice(everyone: Class) -> None:
+    whole = everyone.copy("same-twice")
+    everyone.write("same-twice", whole)
+    everyone.write("same-twice", whole, f"{LESSON} (1).ipynb")
+    everyone.write("tries-twice", everyone.copy("tries-twice", macs="macs = 0"))
+    everyone.write("tries-twice", everyone.copy("tries-twice"), f"{LESSON} (1).ipynb")
+
+
+def hand_in_what_ends_the_kernel(everyone: Class) -> None:
+    """Cells that a student added: only they are lost."""
+    for name, source in HOSTILE["ends"].items():
+        copy = everyone.copy(name)
+        copy.cells.insert(place_of("macs-answer", copy) + 1, new_code_cell(source))
+        everyone.write(name, copy)
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +216,12 @@ EXPECTED = {  # student: (points of macs, why and fast, the reasons of some of t
         [4, 3, 3],
         {"macs": "^macs-answer was not answered: the cells below its check ran$"},
     ),
+    "same-twice": ([4, 3, 3], {"macs": "^$"}),
+    "tries-twice": ([4, 3, 3], {"macs": r"^of .*, 90_small \(1\)\.ipynb is the newest: it was"}),
+    **{
+        name: ([4, 3, 3], {"macs": "^a cell that you added was left out: ", "why": "^$"})
+        for name in HOSTILE["ends"]
+    },
     "bare": ([4, 3, 3], {"macs": "macs-answer is missing: the cells in its place ran instead$"}),
     "splits": ([4, 3, 3], {"macs": "^$"}),
     "splits-with-metadata": (

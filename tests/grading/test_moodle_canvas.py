@@ -56,12 +56,15 @@ def test_the_id_in_a_notebook_or_in_the_map_decides(graded: Class) -> None:
     assert "the folder is 'Ada Lovelace 11': graded with its numbers" in found["Ada Lovelace 11"]
     assert found["edsger"].endswith("late by 1 day 1 h 46 min 40 s")
     assert "; late by " in f"; {found['grace']}"
+    grade(graded)
+    assert reasons(graded)["barbara"] == "late, says Canvas: how late is not known"
 
 
 def test_each_platform_gets_what_it_imports(graded: Class) -> None:
     head, *rows = lines(graded.out / f"moodle_{LESSON}.csv")
     assert head[:4] == ["Identifier", "Full name", "Grade", "Maximum Grade"]
     assert ["Participant 12", "Grace Hopper", "10.0", "12.0"] in [row[:4] for row in rows]
+    assert {row[4] for row in rows} == {"-"}
     head, possible, *rows = lines(graded.out / f"canvas_{LESSON}.csv")
     assert head == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LESSON]
     assert [possible[0], possible[5]] == ["    Points Possible", "12.0"]

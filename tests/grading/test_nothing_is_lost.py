@@ -5,13 +5,17 @@ could be read counts as right.
 """
 
 import csv
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import tempfile
+import threading
+import time
 import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,7 +27,7 @@ from tools import notebooks
 pytestmark = pytest.mark.skipif(not HAS_GRADER, reason="the grader needs nbgrader and Linux")
 if HAS_GRADER:
     from grading import __main__ as grading
-    from grading import by_hand, feedback, kernel, results
+    from grading import by_hand, feedback, kernel, results, score
 
     PAGE = feedback.page
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "zoë") for form in ("NFC", "NFD"))
@@ -223,6 +227,155 @@ def test_what_stops_a_worker_is_said_and_the_others_go_on(
     assert found["grace"] == ""
     assert re.search(rf"ada .*{reason}", capsys.readouterr().out)
     monkeypatch.undo()
+
+
+def test_what_is_handed_in_under_another_name_is_taken_or_named(everyone, capsys) -> None:
+    everyone.write("ada", everyone.copy("ada"), f"{LESSON.upper()}.ipynb")
+    everyone.write("grace", everyone.copy("grace"), f"{LESSON}.ipynb.txt")
+    everyone.write("edsger", everyone.copy("edsger"), f"work/{LESSON}.ipynb")
+    (everyone.folder / "barbara").mkdir()
+    everyone.write("barbara", everyone.copy("barbara"), ".hidden/other.ipynb")
+    grade(everyone)
+    assert points(everyone, "macs") == {"ada": 4.0, "barbara": 0.0, "edsger": 0.0, "grace": 0.0}
+    why = f"nothing was handed in as {LESSON}.ipynb; the student's folder has"
+    assert reasons(everyone) == {
+        "ada": "",
+        "barbara": "nothing was handed in",
+        "edsger": f"{why} 'work/{LESSON}.ipynb'",
+        "grace": f"{why} '{LESSON}.ipynb.txt'",
+    }
+    assert f"'grace': {why}" in capsys.readouterr().out
+    (everyone.folder / "ada" / f"{LESSON.upper()}.ipynb").unlink()
+    words = [str(everyone.folder), f"--sets={everyone.sets}", f"--out={everyone.out}"]
+    assert grading.main([*words, "--no-sandbox"]) == 2
+    error = capsys.readouterr().err
+    assert f"but found edsger/work/{LESSON}.ipynb, grace/{LESSON}.ipynb.txt\n" in error
+
+
+def test_numbers_are_those_of_the_id_in_the_first_cell_if_nobody_else_has_it(everyone) -> None:
+    everyone.write("Ada Lovelace", everyone.copy("ada"))
+    everyone.write("Grace Hopper", everyone.copy("grace"))
+    everyone.write("A Friend", everyone.copy("grace"))
+    everyone.write("edsger", everyone.copy("alan"))  # who is in the class, but handed in nothing
+    roster = everyone.folder.parent / "roster.csv"
+    roster.write_text("id\nalan\n")
+    grade(everyone, f"--roster={roster}")
+    found = reasons(everyone)
+    assert found["Ada Lovelace"].startswith("the first cell says 'ada', and nobody else's does:")
+    for name in ("Grace Hopper", "A Friend", "edsger"):
+        assert f"but the folder is {name!r}: graded with its numbers" in found[name]
+    graded = everyone.out / "autograded"
+    for name, student in {"Ada Lovelace": "ada", "A Friend": "A Friend"}.items():
+        cells = notebooks.read(graded / name / LESSON / f"{LESSON}.ipynb").cells
+        assert f"student = {student!r}" in [cell.source for cell in cells]
+    names = everyone.folder.parent / "names.csv"
+    names.write_text("folder,id\nAda Lovelace,ada\n")
+    grade(everyone, f"--names={names}", f"--out={everyone.out / 'named'}")
+    rows = lines(everyone.out / "named" / "grades.csv")
+    assert {row[0] for row in rows[1:]} == {"ada", "Grace Hopper", "A Friend", "edsger"}
+
+
+def test_one_student_is_graded_again_and_what_changed_is_listed(
+    everyone, monkeypatch, capsys
+) -> None:
+    for student in ("ada", "grace"):
+        everyone.hand_in(student, say="It is.")
+    grade(everyone)
+    assert lines(everyone.out / "changes.csv")[1:] == []
+    times = {path: path.stat().st_mtime_ns for path in everyone.out.glob("results/*/*")}
+    grade(everyone, "--student=ada")
+    again = {path.parent.name for path in times if path.stat().st_mtime_ns != times[path]}
+    assert again == {"ada"}
+    assert len(points(everyone)) == 2  # the tables have everybody
+    enter(everyone, "grace", "1.5")
+    capsys.readouterr()
+    grade(everyone)
+    printed = capsys.readouterr().out
+    assert f"grace, {LESSON}, say: 0 → 1.5 points" in printed
+    assert re.search(r"grace +90_small +11\.5 of 12", printed)  # the mark by hand counts
+    assert [row[:5] for row in lines(everyone.out / "changes.csv")[1:]] == [
+        ["grace", LESSON, "say", "0.0", "1.5"]
+    ]
+    words = [str(everyone.folder), f"--sets={everyone.sets}", f"--out={everyone.out}"]
+    assert grading.main([*words, "--no-sandbox", "--student=alan"]) == 2
+    assert "--student must be one who handed in, but got alan" in capsys.readouterr().err
+
+
+def test_two_marks_for_one_answer_are_said(everyone, capsys) -> None:
+    everyone.hand_in("ada", say="It is.")
+    parts = [everyone.out / "one", everyone.out / "other"]
+    for part, mark in zip(parts, ("1", "2"), strict=True):
+        grade(everyone, f"--out={part}")
+        path = part / "manual.csv"
+        path.write_text(path.read_text().replace(",say,,", f",say,{mark},"))
+    capsys.readouterr()
+    merge = ["--merge", *map(str, parts), f"--out={everyone.out}", f"--sets={everyone.sets}"]
+    assert grading.main(merge) == 0
+    assert f"ada, {LESSON}, say: the same answer has 1 and 2: 1 counts" in capsys.readouterr().out
+    assert points(everyone) == {"ada": 1.0}
+
+
+def test_only_the_courses_packages_make_a_grade_stale(monkeypatch) -> None:
+    def fingerprint(**versions: str) -> bytes:
+        packages = [SimpleNamespace(name=name, version=text) for name, text in versions.items()]
+        monkeypatch.setattr(results, "distributions", lambda: packages)
+        return results.course_fingerprint.__wrapped__()
+
+    assert fingerprint(torch="1") == fingerprint(torch="1", cowsay="6")
+    assert fingerprint(torch="1") != fingerprint(torch="2")
+
+
+def test_a_folder_that_cannot_be_written_to_is_said_at_once(everyone, monkeypatch, capsys) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    everyone.hand_in("ada")
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    words = [str(everyone.folder), f"--sets={everyone.sets}", f"--out={everyone.out}"]
+    assert grading.main([*words, "--no-sandbox"]) == 2
+    came = capsys.readouterr()
+    assert came.err == (
+        f"--out: {everyone.out} cannot be written to (Read-only file system): name another folder\n"
+    )
+    assert came.out == ""
+
+
+def is_held(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+def test_who_measures_is_next(tmp_path: Path) -> None:
+    """Others who come later wait, although they could run beside the one who is there."""
+    order, inside, leave = [], threading.Event(), threading.Event()
+
+    def first() -> None:
+        with score.Turns(tmp_path).take(alone=False):
+            inside.set()
+            leave.wait(20)
+
+    def later(name: str, alone: bool) -> None:
+        with score.Turns(tmp_path).take(alone):
+            order.append(name)
+
+    threads = [threading.Thread(target=first)]
+    threads[0].start()
+    inside.wait(20)
+    for name, alone in (("measures", True), ("second", False), ("third", False)):
+        threads.append(threading.Thread(target=later, args=(name, alone)))
+        threads[-1].start()
+        while not is_held(tmp_path / "door"):
+            time.sleep(0.01)
+    assert order == []
+    leave.set()
+    for thread in threads:
+        thread.join(20)
+    assert order[0] == "measures"
+    assert sorted(order[1:]) == ["second", "third"]
 
 
 def test_a_full_disk_leaves_the_tables_as_they_were(everyone, monkeypatch, capsys) -> None:
