@@ -114,8 +114,15 @@ def grade(options: argparse.Namespace, out: Path) -> int:
     marks = dated_marks(out, submissions.most_points(handed_in))
     before = results.load_all(out)
     with kernel.scratch_folder() as scratch:
-        again = bool(options.student)
-        grader = results.Grader(out, limits, marks, Path(scratch), options.closed, again)
+        grader = results.Grader(
+            out,
+            limits,
+            marks,
+            Path(scratch),
+            options.closed,
+            again=bool(options.student),
+            secret=results.secret_of(out),
+        )
         try:
             workers.grade(todo, grader, max(options.jobs, 1))
         finally:

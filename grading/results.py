@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import secrets
 import shutil
 import sys
 from collections.abc import Iterable
@@ -33,6 +34,7 @@ class Grader:
     scratch: Path
     closed: bool = False  # whether pages may show the right letters
     again: bool = False  # whether also what is up to date is graded
+    secret: str = ""  # what the numbers of hidden checks are drawn with
 
     def state(self, submission: Submission, fingerprint: str, digests: dict[str, str]) -> dict:
         """What a stored result is compared with: what its points and its page depend on."""
@@ -61,7 +63,9 @@ class Grader:
         if result and result.get("fingerprint") == fingerprint and not self.again:
             notebook = notebooks.read(graded_notebook(self.out, result))
         else:
-            result, notebook = score.score(submission, reading, self.limits, self.scratch)
+            result, notebook = score.score(
+                submission, reading, self.limits, self.scratch, self.secret
+            )
         state = self.state(submission, fingerprint, result["digests"])
         store(self.out, result | state, notebook)
 
@@ -100,6 +104,14 @@ def course_fingerprint() -> bytes:
                 total.update(str(file.relative_to(notebooks.ROOT)).encode())
                 total.update(file.read_bytes())
     return total.digest()
+
+
+def secret_of(out: Path) -> str:
+    """A secret that is the same for each call with this folder."""
+    path = out / ".secret"
+    if not path.exists():
+        write(path, secrets.token_hex())
+    return path.read_text()
 
 
 def graded_notebook(out: Path, result: dict) -> Path:

@@ -3,17 +3,13 @@
 import ast
 import contextlib
 import fcntl
-import hashlib
 import io
-import random
 import re
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import torch
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader import utils
@@ -36,20 +32,18 @@ MEASURES = re.compile(r"\b(?:faster|patiently|compare)\(")  # in a check that me
 
 
 def score(
-    submission: Submission, reading: Reading, limits: Limits, scratch: Path
+    submission: Submission, reading: Reading, limits: Limits, scratch: Path, secret: str
 ) -> tuple[dict, NotebookNode]:
     """The result of a submission, and its notebook with outputs, as nbgrader would leave it.
 
-    ``scratch`` is a folder that all submissions of a call share.
+    ``scratch`` is a folder that all submissions of a call share. With the same ``secret``, hidden
+    checks draw the same numbers.
     """
     try:
         answers = submission.answers(reading)
     except ValueError as error:
         return no_points(submission, str(error), reading)
-    seed = hashlib.sha256(submission.source.read_bytes() + submission.student.encode())
-    for start in (random.seed, np.random.seed, torch.manual_seed):
-        start(int.from_bytes(seed.digest()[:4], "big"))
-    scoring = Scoring(submission, answers, limits, scratch)
+    scoring = Scoring(submission, answers, limits, scratch, secret)
     try:
         scoring.run()
     finally:
@@ -61,9 +55,15 @@ class Scoring:
     """The run of one submission; ``notebook`` is the course's, with the answers and outputs."""
 
     def __init__(
-        self, submission: Submission, answers: Answers, limits: Limits, scratch: Path
+        self,
+        submission: Submission,
+        answers: Answers,
+        limits: Limits,
+        scratch: Path,
+        secret: str,
     ) -> None:
         self.submission, self.answers, self.limits = submission, answers, limits
+        self.secret = secret
         self.kernel = StudentKernel(scratch, limits)
         self.turns = Turns(scratch)
         self.set = exercise_sets.Set(submission.source)
@@ -142,6 +142,7 @@ class Scoring:
                 raise KernelEnded(self.ended[task])
             with at_most(seconds), contextlib.redirect_stdout(printed):
                 self.fetch_answers(cell, task)
+                exercise_sets.seed(f"{self.secret}, {self.submission.student}, {cell.id}")
                 exercise_sets.run_cell(cell.source, self.namespace(task))
         except KernelEnded as end:
             self.failures[cell.id] = str(end)
