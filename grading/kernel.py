@@ -20,7 +20,7 @@ import psutil
 from jupyter_client import BlockingKernelClient
 from zmq import MAXMSGSIZE, RCVHWM, Context
 
-from grading import kernel_side, sandbox
+from grading import kernel_side, remote, sandbox
 from tools import notebooks, values
 
 LONGEST_ADDRESS = 107  # bytes of a socket's path on Linux
@@ -56,6 +56,7 @@ class StudentKernel:
         self.scratch, self.limits = scratch, limits
         self.deadline = time.monotonic() + limits.submission
         self.ran: list[tuple[str, float]] = []
+        self.served: list[object] = []  # what stays here, and the kernel can call
         self.process: subprocess.Popen | None = None
         self.reason = ""  # why the process was ended
 
@@ -115,6 +116,7 @@ class StudentKernel:
             context=context, transport="ipc", ip=str(self.folder / "s"), connection_file=path
         )
         self.client.write_connection_file()
+        self.server = remote.Server(self.folder / "w", self.served)
         if self.limits.sandbox and os.getuid() == 0:
             user = 1_900_000_000 + secrets.randbelow(100_000_000)  # owns nothing else
             for owned in (self.folder, path):
@@ -122,10 +124,11 @@ class StudentKernel:
         words = [sys.executable, "-m", "ipykernel_launcher", "-f", path]
         words += [*notebooks.KERNEL_ARGUMENTS, "--HistoryManager.hist_file=:memory:"]
         words += ["--InteractiveShell.colors=nocolor"]
+        # A kernel ends with its worker.
         parent = {} if self.limits.sandbox else {"JPY_PARENT_PID": str(os.getpid())}
         self.process = subprocess.Popen(
             sandbox.command(self.folder, self.limits, words),
-            env=sandbox.environment() | parent,  # a kernel ends with its worker
+            env=sandbox.environment() | parent | {remote.ADDRESS: str(self.folder / "w")},
             cwd=self.folder,
             start_new_session=True,
             stdin=subprocess.DEVNULL,
@@ -181,6 +184,7 @@ class StudentKernel:
         if self.process:
             kill(self.process)
             self.process = None
+            self.server.close()
             self.client.context.destroy(linger=0)
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -217,6 +221,7 @@ def encodable(text: str) -> str:
 class StudentFunction:
     """A student's function as a check sees it: arguments go to the kernel and results come as data.
 
+    Arguments of ``helpers.simulated`` stay here; the student's function calls them from afar.
     ``prepared`` is what ``helpers.exercises.faster`` looks for in order to time a call, and
     ``in_place`` is what ``helpers.exercises.function`` sets.
     """
@@ -227,7 +232,9 @@ class StudentFunction:
         self.in_place = False
 
     def __call__(self, *arguments: object) -> object:
-        packed = json.dumps(values.pack(list(arguments)))
+        parts = [remote.described(value, self.kernel.served) for value in arguments]
+        parts = [part or values.pack(value) for part, value in zip(parts, arguments, strict=True)]
+        packed = json.dumps(parts)
         self.asked.add(packed)
         answer = self.kernel.ask("call", self.name, packed)
         if self.in_place and isinstance(answer, dict) and "left" in answer:

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from IPython import get_ipython
 
+from grading.remote import Stub
 from tools.values import pack, unpack
 
 SHOWN = 4_000  # characters of a cell's output that are stored
@@ -73,13 +74,19 @@ def bring(number: str, sealed: str) -> Text:
 def call(name: str, arguments: str) -> Text:
     """What the function gave or raised, and its arguments after the call if they changed."""
     try:
-        given = unpack(json.loads(arguments))
+        parts = json.loads(arguments)
+        given = [Stub(**part) if is_stub(part) else unpack(part) for part in parts]
         answer = {"gave": pack(get_ipython().user_ns[name](*given))}
-        if json.dumps(left := pack(given)) != arguments:
+        left = [None if isinstance(value, Stub) else pack(value) for value in given]
+        if left != [None if is_stub(part) else part for part in parts]:
             answer["left"] = left
         return Text(json.dumps(answer))
     except BaseException as error:
         return Text(json.dumps({"raised": type(error).__name__, "why": str(error)[:2000]}))
+
+
+def is_stub(part: object) -> bool:
+    return isinstance(part, dict) and "remote" in part
 
 
 def call_brought(name: str, number: str, key: str) -> Text:

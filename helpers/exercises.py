@@ -4,7 +4,8 @@ A check asks with ``expect`` whether an answer is right, or with ``fits`` whethe
 they print one line if it is, and raise ``WrongAnswer`` with a sentence if it is not. Before a check
 computes with an answer, it asks with ``answer`` or ``function`` whether the answer has the right
 type. What a check hands to a student's function, and what it gets back, is data: numbers, strings,
-lists, dictionaries, tensors, or one of the classes of ``helpers.simulated``.
+lists, dictionaries and tensors. What pretends to work, of ``helpers.simulated``, stays with the
+check, and the student's function can only call it.
 """
 
 import hashlib

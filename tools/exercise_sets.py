@@ -39,6 +39,7 @@ import torch
 from nbformat import NotebookNode
 
 from helpers import exercises
+from helpers.simulated import Device, Work
 from tools import notebooks
 from tools.values import give_back, pack, unpack
 
@@ -143,7 +144,8 @@ def as_data(value: object) -> object:
         return unpack(pack(value))
 
     def called(*arguments: object) -> object:
-        given = unpack(pack(arguments))
+        # What only pretends to work stays in the grader's process, where a check can ask it.
+        given = [a if isinstance(a, Work | Device) else unpack(pack(a)) for a in arguments]
         result = unpack(pack(value(*given)))
         if called.in_place:  # helpers.exercises.function sets it
             give_back(given, arguments)

@@ -47,7 +47,8 @@ def copy_results(out: Path, target: Path) -> None:
 
 
 def written(out: Path) -> dict[str, str]:
-    files = [path for path in out.iterdir() if path.is_file() and path.suffix != ".zip"]
+    names = ("feedback.zip", ".secret")
+    files = [path for path in out.iterdir() if path.is_file() and path.name not in names]
     return {path.name: path.read_text() for path in files}
 
 

@@ -7,21 +7,20 @@ import pytest
 import torch
 
 from helpers.exercises import expect
-from helpers.simulated import Work
 from tools import values
 
 DATA = [
     *(None, True, 3, 2.5, float("inf"), "ö", [1, [2, "x"]], {"a": 1, 2: [None]}, {}, ...),
     *(torch.ones(2, 3), torch.zeros(0, 2), torch.tensor([True]), torch.tensor(3)),
     *(np.arange(3)[::-1], np.float32(2), np.bool_(True), {np.int64(1): (2, None)}),
-    *(Work([0.1], 2, busy=True), {"float": "x"}, {"tensor": 1}),
+    *({"float": "x"}, {"tensor": 1}),
 ]
 
 
 def test_data_comes_back_as_it_was() -> None:
     for value in DATA:
         back = values.unpack(json.loads(json.dumps(values.pack(value), allow_nan=False)))
-        if isinstance(value, Work | float | type(...)):
+        if isinstance(value, float | type(...)):
             assert back == value
         else:
             expect("the notebook's check", value, value)
@@ -40,8 +39,7 @@ NOT_DATA = [
     (np.array(["a"]), "got a tensor of <U1; expected numbers"),
 ]
 FORGED = [
-    {"given": "Path", "fields": {}},
-    {"given": "dataclass", "fields": {}},
+    {"remote": 0, "busy": False},
     {"tensor": "AAAAAAAAAAA=", "shape": [1], "dtype": "complex64"},
     {"tensor": "AAAAAAAAAAA=", "shape": [1], "dtype": "O"},
     {"tensor": "!!", "shape": [1], "dtype": "int8"},
