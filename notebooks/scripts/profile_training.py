@@ -107,7 +107,7 @@ def write_profile(program_file: str, profile_file: str) -> None:
     """Train, measured by cProfile, and write the profile into a file."""
     program = runpy.run_path(program_file)
     train, new_files = program["train"], program["png_files"]
-    train(*new_files(4), log=io.StringIO())  # a warm-up
+    train(*new_files(IMAGES), epochs=1, log=io.StringIO())  # a warm-up
     files, labels = new_files(IMAGES)
     with cProfile.Profile() as profile:
         train(files, labels, log=io.StringIO())
