@@ -24,8 +24,10 @@ MAKERS := .venv/makers
 GRADERS := .venv/graders
 HUB := .venv/hub
 SOLUTIONS := $(wildcard notebooks/solutions)# a student's copy has none
-# Two files at a time, in order: a lesson measures beside a busy neighbour, as its claims must stand.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Two files at a time: a lesson measures beside a busy neighbour, as its claims must stand. The
+# lessons come in order; of the costly tests, those files come first that have the most.
+MOST_FIRST := -n 2 --dist loadfile
+PARALLEL := $(MOST_FIRST) --no-loadscope-reorder
 
 # A .venv that was copied or moved with its folder runs the other folder's code: it is made anew.
 ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.venv"),)
@@ -53,7 +55,7 @@ test-changed: $(READY)
 test-all: test # then all that costs more
 	$(if $(SOLUTIONS),$(BIN)/python -m pytest $(PARALLEL) $(SOLUTIONS))
 	-@$(MAKE) --no-print-directory --keep-going $(MAKERS) $(GRADERS) $(HUB) # without one of them, its tests are skipped
-	$(BIN)/python -m pytest $(PARALLEL) -m everything tests
+	$(BIN)/python -m pytest $(MOST_FIRST) -m everything tests
 
 test-twice: $(READY) # each notebook twice in one kernel, under a malloc that keeps freed blocks, as macOS's does
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \

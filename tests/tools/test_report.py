@@ -187,4 +187,5 @@ def test_ctrl_c_ends_in_a_sentence(line: int) -> None:
     assert [line for line in lines if not re.fullmatch(r" {4}\d+ s so far", line)] == [
         "Stopped: no report was written."
     ]
-    assert process.returncode == 130
+    # Python ends by the signal itself, which a shell shows as 130, if this came during an exec().
+    assert process.returncode in (130, -signal.SIGINT)
