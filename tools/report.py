@@ -7,6 +7,7 @@ with what to ask next. It needs nothing but itself, so it can be sent: it has no
 font from elsewhere, and no links.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 from tools import python_path
 
 REPORTS = python_path.ROOT / "reports"
+STOPPED = 130  # as a shell reports Ctrl+C
 # The cell with which a part begins, and what is printed then. The first one also starts Python.
 PARTS = {
     "setup": "loading the model, and trying it with its example",
@@ -48,7 +50,7 @@ def main(arguments: list[str]) -> int:
         return report(name)
     except KeyboardInterrupt:
         print("Stopped: no report was written.", file=sys.stderr)
-        return 130  # as a shell reports Ctrl+C
+        return STOPPED
 
 
 def report(name: str) -> int:
@@ -147,4 +149,9 @@ def as_page(notebook: Any, name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    if status == STOPPED:  # at once, because nbclient cannot clean up a kernel that just starts
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
