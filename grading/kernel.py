@@ -222,8 +222,8 @@ class StudentFunction:
     """A student's function as a check sees it: arguments go to the kernel and results come as data.
 
     Arguments of ``helpers.simulated`` stay here; the student's function calls them from afar.
-    ``prepared`` is what ``helpers.exercises.faster`` looks for in order to time a call, and
-    ``in_place`` is what ``helpers.exercises.function`` sets.
+    ``helpers.exercises`` looks for ``prepared`` in order to time a call, and for ``source`` in
+    order to run the function elsewhere, and sets ``in_place``.
     """
 
     def __init__(self, kernel: StudentKernel, name: str) -> None:
@@ -240,6 +240,13 @@ class StudentFunction:
         if self.in_place and isinstance(answer, dict) and "left" in answer:
             values.give_back(unpacked(self.name, answer["left"]), arguments)
         return self._result(answer)
+
+    def source(self) -> str:
+        """Its text; an OSError if there is none."""
+        text = self.kernel.ask("source", self.name)
+        if not isinstance(text, str):
+            raise OSError(f"{self.name} has no text")
+        return text
 
     def prepared(self, *arguments: object) -> Callable[[], object]:
         """A call that can be timed: its arguments are in the kernel already, but sealed.

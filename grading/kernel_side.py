@@ -7,6 +7,7 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -83,6 +84,14 @@ def call(name: str, arguments: str) -> Text:
         return Text(json.dumps(answer))
     except BaseException as error:
         return Text(json.dumps({"raised": type(error).__name__, "why": str(error)[:2000]}))
+
+
+def source(name: str) -> Text:
+    """The text of a function, or null."""
+    try:
+        return Text(json.dumps(inspect.getsource(get_ipython().user_ns[name])))
+    except (OSError, TypeError):
+        return Text("null")
 
 
 def is_stub(part: object) -> bool:

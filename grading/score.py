@@ -7,7 +7,8 @@ import io
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -25,6 +26,7 @@ from grading.kernel import (
 )
 from grading.sandbox import Limits
 from grading.submissions import Reading, Submission
+from helpers import exercises
 from tools import exercise_sets, notebooks
 
 COURSE_SECONDS = 60.0  # the least that the course's own cells get, because they import much
@@ -73,6 +75,7 @@ class Scoring:
         self.ended: dict[str, str] = {}  # task to the reason why its kernel ended
         self.setup = {"__name__": "__main__", "student": submission.id}
         self.namespaces: dict[str, dict] = {}  # task to the names that its checks see
+        self.apart: list[StudentKernel] = []  # where only the course's cells ran, for one check
 
     def run(self) -> None:
         self.run_added("")
@@ -142,6 +145,7 @@ class Scoring:
                 raise KernelEnded(self.ended[task])
             with at_most(seconds), contextlib.redirect_stdout(printed):
                 self.fetch_answers(cell, task)
+                exercises.elsewhere = partial(self.elsewhere, task)
                 exercise_sets.seed(f"{self.secret}, {self.submission.student}, {cell.id}")
                 exercise_sets.run_cell(cell.source, self.namespace(task))
         except KernelEnded as end:
@@ -151,7 +155,20 @@ class Scoring:
             kind = "" if isinstance(failure, AssertionError) else f"{type(failure).__name__}: "
             sentence = encodable(kind + str(failure)[:2000])
             self.failures[cell.id] = sentence + self.answer_errors.get(task, "")
+        finally:
+            while self.apart:
+                self.apart.pop().end()
         add_outputs(cell, cut(printed.getvalue()), self.failures.get(cell.id, ""))
+
+    def elsewhere(self, task: str, functions: Sequence[Callable]) -> list[Callable]:
+        """The course's functions in a kernel of their own, in which only the course's cells run."""
+        kernel = StudentKernel(self.kernel.scratch, self.limits)
+        self.apart.append(kernel)
+        kernel.deadline = self.kernel.deadline
+        cells = [*self.set.of("", "setup"), *self.set.of(task, "given")]
+        sources = [f"student = {self.submission.id!r}", *(cell.source for cell in cells)]
+        kernel.ran = [(source, COURSE_SECONDS) for source in sources]
+        return [StudentFunction(kernel, function.__name__) for function in functions]
 
     def fetch_answers(self, check: NotebookNode, task: str) -> None:
         """Bring what a check uses of the names that the task's answers bind."""

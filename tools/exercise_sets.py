@@ -21,6 +21,7 @@ import ast
 import contextlib
 import dis
 import hashlib
+import inspect
 import io
 import linecache
 import random
@@ -28,6 +29,7 @@ import re
 import sys
 import time
 from collections.abc import Collection, Iterator
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain, count, product
 from pathlib import Path
@@ -121,8 +123,9 @@ def grade(
         for cell in which.of(task, "check"):
             seed(f"{student}, {cell.id}")  # what is unseen by a student is the same in each trial
             goes = 1 if cell.id in fails else exercises.most_goes
+            as_the_grader = {"most_goes": goes, "elsewhere": lambda which: [*map(as_data, which)]}
             try:
-                with patch.object(exercises, "most_goes", goes):
+                with patch.multiple(exercises, **as_the_grader):
                     run_cell(cell.source, checks_space)
                 results[cell.id] = ""
             except Exception as error:
@@ -152,6 +155,8 @@ def as_data(value: object) -> object:
         return result
 
     called.in_place = False
+    called.__name__ = getattr(value, "__name__", "")
+    called.source = partial(inspect.getsource, value)
     return called
 
 

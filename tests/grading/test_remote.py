@@ -7,7 +7,8 @@ import pytest
 from grading import sandbox
 from grading.remote import described
 from helpers.simulated import Device, Work
-from tests.grading.classroom import MARKS
+from tests.grading.classroom import MARKS, Class
+from tools import exercise_sets, notebooks
 
 pytestmark = MARKS
 
@@ -90,3 +91,25 @@ def test_only_what_pretends_stays(tmp_path: Path) -> None:
     assert described([1.0], objects) is described(tmp_path, objects) is None
     assert described(work := Work([1.0], busy=True), objects) == {"remote": 0, "busy": True}
     assert objects == [work]
+
+
+def test_a_students_text_runs_where_none_of_their_cells_did(tmp_path: Path) -> None:
+    classroom = Class(tmp_path)
+    notebook = notebooks.read(classroom.set)
+    cells = {cell.id: cell for cell in notebook.cells}
+    cells["fast-given"].source += "\n\ndef result(text, values):\n    names = {}\n"
+    cells["fast-given"].source += "    exec(text, names)\n    return names['fast'](values)"
+    cells["fast-check"].source = 'text = exercises.source("fast", fast)\n'
+    cells["fast-check"].source += "(run,) = exercises.apart(result)\n"
+    cells["fast-check"].source += 'expect("the sum", run(text, [1, 2]), 3)'
+    classroom.set.write_text(notebooks.as_text(notebook), encoding="utf-8")
+    classroom.released = exercise_sets.release(classroom.set)
+    wrong = "def fast(values):\n    return 0\n"
+    classroom.hand_in("honest")
+    classroom.hand_in("cheat", fast=f"{wrong}\ndef result(text, values):\n    return 3")
+    classroom.hand_in("no-text", fast="exec('def fast(values): return 3')")
+    classroom.grade()
+    points = {row["student"]: row for row in classroom.table() if row["task"] == "fast"}
+    assert float(points["honest"]["points"]) > 0, points["honest"]["reason"]
+    assert "expected 3, but got 0" in points["cheat"]["reason"]
+    assert "its text was not found" in points["no-text"]["reason"]

@@ -200,3 +200,16 @@ def test_a_check_of_a_time_has_three_goes_and_prints_once(capsys: pytest.Capture
     with pytest.raises(AssertionError):
         exercises.patiently(check)
     assert len(goes) == 6
+
+
+def test_a_functions_text_is_asked_of_it_and_can_be_run() -> None:
+    def twice(number: int) -> int:
+        return 2 * number
+
+    names: dict = {}
+    exec(exercises.source("twice", twice), names)
+    assert names["twice"](4) == 8
+    assert exercises.apart(twice) == [twice]
+    for answer, why in ((len, "its text was not found"), (3, "expected a function, but got 3")):
+        with pytest.raises(exercises.WrongAnswer, match=why):
+            exercises.source("twice", answer)
