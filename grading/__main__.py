@@ -17,12 +17,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools import exercise_sets, notebooks
-
 try:
     from grading import (
         by_hand,
         deadlines,
+        ids,
         kernel,
         moodle_canvas,
         results,
@@ -31,11 +30,14 @@ try:
         tables,
         workers,
     )
+    from tools import exercise_sets, notebooks
 except ModuleNotFoundError as error:
     sys.exit(
         f"Grading needs {error.name}, which is not here. It needs Linux, Python 3.11 to 3.13, and "
         "what make grade installs: pip install -r requirements-grade.txt -c constraints.txt"
     )
+except KeyboardInterrupt:  # the imports take seconds
+    sys.exit(130)
 
 
 def main(arguments: list[str]) -> int:
@@ -49,7 +51,10 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("stopped; the next call goes on from here", file=sys.stderr)
         return 130
-    except (OSError, ValueError) as error:
+    except OSError as error:  # such as that a disk is full
+        print(f"stopped: {error}; the next call goes on from here", file=sys.stderr)
+        return 2
+    except ValueError as error:
         print(error, file=sys.stderr)
         return 2
 
@@ -93,21 +98,22 @@ def grade(options: argparse.Namespace, out: Path) -> int:
         files = {student: person.files for student, person in people.items()}
         students = {student: [] for student in roster} | files
     else:
-        lessons = [path.stem for path in sets]
-        students = submissions.students_in(options.folder, lessons, roster, names)
+        students = submissions.students_in(options.folder, roster, names)
     # A timestamp.txt in a download is the student's own.
     stamped = options.timestamps and not people
     deadline = deadlines.Deadline(due, options.late_penalty, stamped)
-    handed_in = submissions.find_submissions(students, sets, deadline, shard(options.shard))
-    if not handed_in:
-        found = [
-            str(path.relative_to(options.folder)) for path in submissions.below(options.folder)
-        ]
+    number, shards = shard(options.shard)
+    whole_class = submissions.find_submissions(students, sets, deadline)
+    if not whole_class:
+        found = [name for name, _ in submissions.files_in(options.folder)]
         raise ValueError(
             f"{options.folder} holds no exercises of a student: "
             "expected FOLDER/STUDENT/NN_name.ipynb, but found "
             f"{', '.join(found[:5]) or 'no file'}{' …' if len(found) > 5 else ''}"
         )
+    handed_in = [
+        item for item in whole_class if int(ids.hash_of(item.student), 16) % shards == number - 1
+    ]
     if unknown := set(options.student) - {item.student for item in handed_in}:
         raise ValueError(f"--student must be one who handed in, but got {', '.join(unknown)}")
     todo = [item for item in handed_in if not options.student or item.student in options.student]
@@ -141,6 +147,8 @@ def merge(options: argparse.Namespace, out: Path) -> int:
     before = results.load_all(out)
     results.merge(options.merge, out)
     merged = results.load_all(out)
+    if not merged:
+        raise ValueError(f"no results of make grade are in {', '.join(map(str, options.merge))}")
     points = {(r["lesson"], task): row["of"] for r in merged for task, row in r["rows"].items()}
     marks = dated_marks(out, points)
     for result in merged:

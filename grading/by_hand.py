@@ -8,8 +8,7 @@ result, which is what the last call showed. All further columns are the person's
 import csv
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import zip_longest
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grading import ids, spreadsheets
@@ -19,6 +18,7 @@ BY_HAND = ["student", "lesson", "task", "points", "comment"]
 MARKED = "marked answer"
 OUT_OF_DATE = " (out of date)"  # after the digest, where the answer is another one now
 
+Column = tuple[str, int]  # a column of the person's: its name, and how many before it have the same
 # (student, lesson) to task to the digest of an answer to [points, comment]
 Marks = dict[tuple[str, str], dict[str, dict[str, list]]]
 
@@ -33,7 +33,7 @@ class Row:
     points: str = ""
     comment: str = ""
     marked: str = ""  # the digest of the answer that the points are for
-    own: tuple[str, ...] = ()  # what the columns of the person hold
+    own: dict[Column, str] = field(default_factory=dict)  # what the columns of the person hold
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -42,11 +42,11 @@ class Row:
     @property
     def is_bare(self) -> bool:
         """Whether it holds nothing that a person wrote."""
-        return not any(map(str.strip, (self.points, self.comment, *self.own)))
+        return not any(map(str.strip, (self.points, self.comment, *self.own.values())))
 
 
-def read(out: Path) -> tuple[list[str], list[Row]]:
-    """The names of the person's own columns, and the rows; a spreadsheet may have written them."""
+def read(out: Path) -> tuple[list[Column], list[Row]]:
+    """The person's own columns, and the rows; a spreadsheet may have written them."""
     path = out / "manual.csv"
     if not path.exists():
         return [], []
@@ -62,26 +62,30 @@ def read(out: Path) -> tuple[list[str], list[Row]]:
         )
     width = max(map(len, [head, *lines]))  # a text may stand in a column without a name
     head = head + [""] * (width - len(head))
-    place = head.index(MARKED) if MARKED in head else width
+    if MARKED not in head:
+        head.append(MARKED)
+    place = head.index(MARKED)
+    names = [*head[len(BY_HAND) : place], *head[place + 1 :]]
+    own = [(name, names[:number].count(name)) for number, name in enumerate(names)]
     rows = []
     for line in lines:
-        line = line + [""] * (width + 1 - len(line))
+        line = line + [""] * (len(head) - len(line))
         marked = line.pop(place).partition(" ")[0]
         texts = [spreadsheets.literal(text) for text in line[: len(BY_HAND)]]
-        row = Row(*texts, marked, tuple(line[len(BY_HAND) : width - (place < width)]))
+        row = Row(*texts, marked, dict(zip(own, line[len(BY_HAND) :], strict=True)))
         row.student = ids.composed(row.student)
         rows.append(row)
-    return [name for number, name in enumerate(head) if number >= 5 and number != place], rows
+    return own, rows
 
 
-def write(out: Path, own: list[str], rows: Iterable[Row]) -> None:
+def write(out: Path, own: list[Column], rows: Iterable[Row]) -> None:
     """Write all rows that hold anything; the person's own columns as they were."""
-    lines = [[*BY_HAND, MARKED, *own]]
+    lines = [[*BY_HAND, MARKED, *(name for name, _ in own)]]
     for row in rows:
-        texts = [row.student, row.lesson, row.task, row.points, row.comment, row.marked]
-        if any(texts) or any(row.own):
-            padded = [*row.own, *[""] * (len(own) - len(row.own))]
-            lines.append([*map(spreadsheets.not_computed, texts), *padded])
+        texts = [*row.key, row.points, row.comment, row.marked]
+        written = [row.own.get(column, "") for column in own]
+        if any(texts) or any(written):
+            lines.append([*map(spreadsheets.not_computed, texts), *written])
     spreadsheets.write_lines(out / "manual.csv", lines)
 
 
@@ -139,32 +143,21 @@ def split(marks: dict[str, dict[str, list]], now: dict[str, str]) -> dict[str, d
     return found
 
 
-def merge(parts: Iterable[tuple[list[str], list[Row]]], out: Path) -> None:
+def merge(parts: list[tuple[list[Column], list[Row]]], out: Path) -> None:
     """Put the rows of several manual.csv together; of one answer's, the first with points wins."""
-    columns: list[str] = []
     kept: dict[tuple, Row] = {}
-    for own, rows in parts:
-        places = []
-        for number, name in enumerate(own):
-            if columns[number : number + 1] != [name]:
-                number = columns.index(name) if name and name in columns else len(columns)
-            if number == len(columns):
-                columns.append(name)
-            places.append(number)
-        for row in rows:
-            texts = [""] * len(columns)
-            for number, text in zip(places, row.own, strict=False):
-                texts[number] = text
-            row.own = tuple(texts)
-            key = (*row.key, row.marked) if any(row.key) else (*row.key, row.comment, *row.own)
-            first = kept.setdefault(key, row)
-            own = [one or other for one, other in zip_longest(first.own, row.own, fillvalue="")]
-            if first.points and row.points and first.points != row.points:
-                name, (one, other) = ", ".join(row.key), (first.points, row.points)
-                print(f"manual.csv: {name}: the same answer has {one} and {other}: {one} counts")
-            kept[key] = first if first.points or not row.points else row
-            kept[key].own = tuple(own)  # what the person wrote, of both
-    write(out, columns, kept.values())
+    for row in (row for _, rows in parts for row in rows):
+        has_key = any(row.key)
+        key = *row.key, *([row.marked] if has_key else [row.comment, *row.own.values()])
+        first = kept.setdefault(key, row)
+        if first.points and row.points and first.points != row.points:
+            name, (one, other) = ", ".join(row.key), (first.points, row.points)
+            print(f"manual.csv: {name}: the same answer has {one} and {other}: {one} counts")
+        written = {column: text for column, text in first.own.items() if text}
+        kept[key] = first if first.points or not row.points else row
+        kept[key].own = row.own | written  # what the person wrote, of both
+    columns = dict.fromkeys(column for own, _ in parts for column in own)
+    write(out, [*columns], kept.values())
 
 
 def update(out: Path, results: Iterable[dict]) -> None:

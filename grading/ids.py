@@ -7,7 +7,7 @@ import unicodedata
 
 LONGEST = 100  # characters of an id that a student or a list of the class gives
 LONGEST_NAME = 200  # bytes of a folder's name; Linux allows 255
-NOT_A_STUDENT = (".ipynb_checkpoints", ".git")
+NOT_A_STUDENT = (".ipynb_checkpoints", ".git", ".DS_Store", "__MACOSX")
 WRITTEN_ID = re.compile(r"""^student *= *(["'])(.*?)\1""", re.M)
 MADE_SAFE = re.compile(r".*~[0-9a-f]{12}", re.S)  # as safe_name makes them
 

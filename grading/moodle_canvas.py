@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grading import ids, spreadsheets, tables
-from grading.submissions import NamedFile, id_in
+from grading.submissions import NamedFile, files_in, id_in, is_of, newest_of, say_left_out
 from tools import notebooks
 
 MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_\w+")
-CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+\.ipynb)")
+CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)")
 
 
 @dataclass
@@ -27,23 +27,30 @@ class Person:
     platform: str
     name: str
     number: str  # the platform's own
+    place: str  # the name of the folder, or of the file
     files: list[NamedFile] = field(default_factory=list)
 
 
 def people_in(folder: Path) -> list[Person]:
     """Who handed in what, in an unpacked download; nobody if this is none."""
     people: dict[tuple[str, str, str], Person] = {}
+    others = []
     for path in sorted(folder.resolve().iterdir()):
         if path.is_dir() and (found := MOODLE.fullmatch(path.name)):
             # A person who also wrote a text on Moodle has two folders.
             key = "moodle", found["name"], found["number"]
-            files = [(file.name, file) for file in sorted(path.iterdir())]
-        elif found := CANVAS.fullmatch(path.name):
+            files = files_in(path)
+        elif not path.is_dir() and (found := CANVAS.fullmatch(path.name)):
             key = "canvas", found["name"], found["number"]
             files = [(found["file"], path)]
         else:
+            others.append(path)
             continue
-        people.setdefault(key, Person(*key)).files.extend(files)
+        people.setdefault(key, Person(*key, path.name)).files.extend(files)
+    if not any(name.endswith(".ipynb") for person in people.values() for name, _ in person.files):
+        return []
+    for path in others:
+        say_left_out(path)
     return list(people.values())
 
 
@@ -138,9 +145,7 @@ def name_of(page: Path, person: Person | None) -> str:
     if person is None:
         return f"{page.parent.name}/{page.name}"
     if person.platform == "moodle":
-        folder = person.files[0][1].parent.name if person.files else ""
-        return f"{folder}/{page.name}"
-    for name, path in person.files:
-        if name.startswith(page.stem):
-            return f"{path.stem}.html"
-    return f"{person.name}_{person.number}_{page.name}"
+        return f"{person.place}/{page.name}"
+    files = [file for file in person.files if is_of(page.stem, file[0])]
+    _, graded = newest_of(files, page.stem)
+    return f"{graded.stem}.html" if graded else f"{person.name}_{person.number}_{page.name}"

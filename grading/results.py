@@ -43,11 +43,7 @@ class Grader:
         return {"fingerprint": fingerprint, **split(marks, digests), **about}
 
     def result(self, submission: Submission) -> dict | None:
-        path = place(self.out, "results", submission.student) / f"{submission.lesson}.json"
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # damaged: the submission is graded again
-            return None
+        return load(place(self.out, "results", submission.student) / f"{submission.lesson}.json")
 
     def is_up_to_date(self, submission: Submission) -> bool:
         result = self.result(submission)
@@ -138,9 +134,16 @@ def write(path: Path, text: str) -> None:
     notebooks.write(path, text.encode(errors="backslashreplace"))
 
 
+def load(path: Path) -> dict | None:
+    """A stored result; None if there is none, or it is damaged: the submission is graded again."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
 def load_all(out: Path) -> list[dict]:
-    paths = sorted((out / "results").glob("*/*.json"))
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return [*filter(None, map(load, sorted((out / "results").glob("*/*.json"))))]
 
 
 def merge(parts: Iterable[Path], out: Path) -> None:

@@ -11,10 +11,16 @@ COMPUTED = tuple("=+-@\t\r'")  # a spreadsheet computes a text that begins so; '
 
 
 def read(option: str, path: Path) -> list[list[str]]:
-    """The rows that hold anything; a ValueError says what ``option`` needs."""
+    """The rows that hold anything; a ValueError says what ``option`` needs.
+
+    In some languages, a spreadsheet writes semicolons.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return [row for row in csv.reader(file) if any(map(str.strip, row))]
+            head = file.readline()
+            file.seek(0)
+            lines = csv.reader(file, delimiter=";" if ";" in head and "," not in head else ",")
+            return [row for row in lines if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{option}: {path} cannot be read as CSV in UTF-8: {error}") from None
 

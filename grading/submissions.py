@@ -6,7 +6,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,12 +15,13 @@ import nbformat
 from nbgrader import utils
 
 from grading import ids, spreadsheets
-from grading.answers import LARGEST, NOTHING, Answers, Issued, digest
+from grading.answers import LARGEST, NOTHING, Answers, Issued, cells, digest, named
 from grading.deadlines import Deadline
 from tools import exercise_sets, notebooks
 
-DEEPEST, MOST_FILES = 3, 100  # of a student's folder: levels and files that are looked at
-NamedFile = tuple[str, Path]  # the name that the course gave it, and where it is
+DEEPEST, MOST_FILES = 3, 1000  # of a student's folder: levels and files that are looked at
+ANOTHER = "none of the exercises' cells is there: it may be the lesson, of the same name"
+NamedFile = tuple[str, Path]  # its path in the student's folder, or its name, and where it is
 
 
 class Reading(NamedTuple):
@@ -86,6 +86,9 @@ class Submission:
         if reading.problem:
             raise ValueError(reading.problem)
         answers = Answers(reading.content, self.issued, self.id)
+        there = {name for name, *_ in named(cells(reading.content), self.issued.sources)}
+        if not any(self.issued.kinds.get(name) in ("answer", "check") for name in there):
+            answers.notes = {"": [ANOTHER]}
         answers.notes.setdefault("", []).extend(self.notes)
         return answers
 
@@ -96,10 +99,7 @@ class Submission:
 
 
 def students_in(
-    folder: Path,
-    lessons: Iterable[str],
-    roster: Iterable[str] = (),
-    names: dict[str, str] | None = None,
+    folder: Path, roster: Iterable[str] = (), names: dict[str, str] | None = None
 ) -> dict[str, list[NamedFile]]:
     """The students' ids, in FOLDER/STUDENT, to their files; those of the ``roster`` may have none.
 
@@ -117,10 +117,9 @@ def students_in(
     students: dict[str, list[NamedFile]] = {student: [] for student in roster}
     folders: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
-        files = files_in(path, lessons)
-        if not is_student(path, files, lessons):
-            if path.name not in ids.NOT_A_STUDENT:
-                print(f"{path.name!a} is not a student's folder: it is left out")
+        files = files_in(path)
+        if not is_student(path, files):
+            say_left_out(path)
             continue
         student = (names or {}).get(ids.normal(path.name)) or ids.printable(path.name)
         if student in folders:
@@ -130,48 +129,37 @@ def students_in(
     return students
 
 
-def files_in(student: Path, lessons: Iterable[str]) -> list[NamedFile]:
-    """The files of a student by their paths in the student's folder.
+def files_in(folder: Path) -> list[NamedFile]:
+    """The files in a student's folder and in those in it, which may be deep or many.
 
-    What is of a set, and in a folder with this set's name, has its own name.
+    A link, and a folder that is called like a notebook, count as files, which cannot be read.
     """
-    files = listed(student)
-    if student.is_symlink():
-        return files
-    inner = [path for lesson in lessons for _, path in listed(student / lesson)]
-    named = [path for path in inner if path.name.startswith(path.parent.name)]
-    deeper = [path for path in below(student) if path.parent != student and path not in named]
-    files += [(path.name, path) for path in named]
-    return files + [(str(path.relative_to(student)), path) for path in deeper]
-
-
-def below(folder: Path) -> list[Path]:
-    """Some of the files in a folder and in those in it, which may be deep or many."""
 
     def walk() -> Iterator[Path]:
         for place, inner, names in os.walk(folder):
-            if len(Path(place).relative_to(folder).parts) == DEEPEST:
-                inner.clear()
             inner[:] = sorted(name for name in inner if not name.startswith("."))
-            yield from (Path(place, name) for name in sorted(names))
+            odd = [name for name in inner if is_odd(Path(place, name))]
+            yield from (Path(place, name) for name in sorted([*names, *odd]))
+            if folder.is_symlink() or len(Path(place).relative_to(folder).parts) == DEEPEST:
+                inner.clear()
 
-    return list(islice(walk(), MOST_FILES))
-
-
-def listed(folder: Path) -> list[NamedFile]:
-    """What is in a folder; one that cannot be read, or is none, counts as an empty one."""
-    with suppress(OSError):
-        return [(path.name, path) for path in folder.iterdir()]
-    return []
+    return [(path.relative_to(folder).as_posix(), path) for path in islice(walk(), MOST_FILES)]
 
 
-def is_student(path: Path, files: list[NamedFile], lessons: Iterable[str]) -> bool:
-    """Whether this is a student's folder; one with a dot in front is, if it holds a set."""
+def is_odd(folder: Path) -> bool:
+    return folder.is_symlink() or folder.suffix == ".ipynb"
+
+
+def is_student(path: Path, files: list[NamedFile]) -> bool:
+    """Whether this is a student's folder; one with a dot in front is, if it holds a notebook."""
     if not path.is_dir() or path.name in ids.NOT_A_STUDENT:
         return False
-    return not path.name.startswith(".") or any(
-        is_of(lesson, name) for lesson in lessons for name, _ in files
-    )
+    return not path.name.startswith(".") or any(name.endswith(".ipynb") for name, _ in files)
+
+
+def say_left_out(path: Path) -> None:
+    if path.name not in ids.NOT_A_STUDENT:
+        print(f"{path.name!a} is not a student's: it is left out")
 
 
 def is_of(lesson: str, name: str, longer: Iterable[str] = ()) -> bool:
@@ -179,7 +167,7 @@ def is_of(lesson: str, name: str, longer: Iterable[str] = ()) -> bool:
 
     Upper and lower case are the same, as they are for Windows.
     """
-    name, lesson = name.lower(), lesson.lower()
+    name, lesson = name.rpartition("/")[2].lower(), lesson.lower()
     others = tuple(other.lower() for other in longer)
     return name.startswith(lesson) and name.endswith(".ipynb") and not name.startswith(others)
 
@@ -188,33 +176,29 @@ def find_submissions(
     students: dict[str, list[NamedFile]],
     sets: dict[Path, list[str]],
     deadline: Deadline,
-    shard: tuple[int, int] = (1, 1),
 ) -> list[Submission]:
     """The submissions of every student for every set that at least one student handed in.
 
     ``sets`` maps a set to the names of others that begin with its name: their files are not meant.
-    ``shard`` is (k, n): only about one n-th of the students, chosen by a hash of their names.
     """
     submissions = []
     for source, longer in sets.items():
         files = {
-            student: sorted(path for name, path in own if is_of(source.stem, name, longer))
+            student: sorted(file for file in own if is_of(source.stem, file[0], longer))
             for student, own in students.items()
         }
-        if not any(files.values()):
+        chosen = {student: newest_of(own, source.stem) for student, own in files.items()}
+        if not any(path for _, path in chosen.values()):
             continue
         released = nbformat.reads(exercise_sets.release(source), as_version=4)
         issued = Issued.of(released, notebooks.read(source))
-        newest = {student: newest_of(own) for student, own in files.items()}
-        written = {student: id_in(path) if path else "" for student, path in newest.items()}
+        written = {student: id_in(path) if path else "" for student, (_, path) in chosen.items()}
         for student, own in students.items():
-            if int(ids.hash_of(student), 16) % shard[1] != shard[0] - 1:
-                continue
-            path, notes = newest[student], []
-            if len({content_of(other) for other in files[student]}) > 1:
-                listed = ", ".join(other.name for other in files[student])
-                notes.append(f"of {listed}, {path.name} is the newest: it was graded")
-            drawn_for = written[student]
+            (name, path), notes, drawn_for = chosen[student], [], written[student]
+            if len({content_of(other) or other for _, other in files[student]}) > 1:
+                listed = ", ".join(other for other, _ in files[student])
+                newest = "the newest with an id" if drawn_for else "the newest"
+                notes.append(f"of {listed}, {name} was graded: {newest}")
             others = [*written.values(), *students]
             if drawn_for == student or ids.problem(drawn_for) or others.count(drawn_for) > 1:
                 drawn_for = ""
@@ -223,7 +207,7 @@ def find_submissions(
                     f"the first cell says {ids.shown(drawn_for)}, and nobody else's does: graded "
                     f"with its numbers, and not with those of {ids.shown(student)}"
                 )
-            instead = () if path else other_files(own, sets)
+            instead = () if path else other_files(own, sets, files[student])
             submission = Submission(
                 student,
                 source,
@@ -234,42 +218,51 @@ def find_submissions(
                 tuple(notes),
                 instead,
             )
-            if instead:
-                print(f"{ids.shown(student)}: {submission.nothing}")
             submissions.append(submission)
+    for student, instead in dict.fromkeys((each.student, each.others) for each in submissions):
+        if instead:
+            print(f"{ids.shown(student)} handed in {ids.shown(', '.join(instead))}: not graded")
     return submissions
 
 
-def newest_of(files: list[Path]) -> Path | None:
-    """The last of several attempts; of equally old ones that with the highest number, as in (2)."""
+def newest_of(files: list[NamedFile], lesson: str) -> tuple[str, Path | None]:
+    """The last of several attempts; of equally old ones that with the highest number, as in (2).
 
-    def order(path: Path) -> tuple:
-        number = re.search(r"\d+(?=\)?\.ipynb$)", path.name)
-        return path.lstat().st_mtime, int(number[0]) if number else 0, path.name
+    One without an id is none: it is the lesson, which has the name of its set, or has no answers.
+    Deep in the folder, files with several ids are those of several students.
+    """
+    if len({id_in(path) for _, path in files} - {""}) > 1:
+        files = [file for file in files if file[0].rpartition("/")[0] in ("", lesson)]
 
-    return max(files, key=order, default=None)
+    def order(file: NamedFile) -> tuple:
+        number = re.search(r"\d+(?=\)?\.ipynb$)", file[0])
+        time = file[1].lstat().st_mtime
+        return bool(id_in(file[1])), time, int(number[0]) if number else 0, file[0]
+
+    return max(files, key=order, default=("", None))
 
 
-def content_of(path: Path) -> bytes | str:
-    """What tells two attempts apart."""
+def content_of(path: Path) -> bytes:
+    """What is in a plain file that is not too large, or b""."""
     try:
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST:
-            return hashlib.sha256(path.read_bytes()).digest()
+            return path.read_bytes()
     except OSError:
         pass
-    return path.name
+    return b""
 
 
-def other_files(own: list[NamedFile], sets: dict[Path, list[str]]) -> tuple[str, ...]:
-    """What a student handed in that is of no set."""
+def other_files(
+    own: list[NamedFile], sets: dict[Path, list[str]], of_several: list[NamedFile]
+) -> tuple[str, ...]:
+    """What a student handed in that is of no set, or perhaps of several students."""
     return tuple(
         sorted(
             name
             for name, path in own
-            if not path.is_dir()
-            and not path.name.startswith(".")
+            if not path.name.startswith(".")
             and path.name != "timestamp.txt"
-            and not any(is_of(source.stem, name) for source in sets)
+            and ((name, path) in of_several or not any(is_of(each.stem, name) for each in sets))
         )
     )
 
@@ -277,10 +270,8 @@ def other_files(own: list[NamedFile], sets: dict[Path, list[str]]) -> tuple[str,
 def id_in(path: Path) -> str:
     """The id in the first code cell of a notebook, or ""."""
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
-            return ""
-        cells = json.loads(path.read_bytes().decode("utf-8-sig"))["cells"]
-        source = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        found = json.loads(content_of(path).decode("utf-8-sig"))["cells"]
+        source = next("".join(cell["source"]) for cell in found if cell["cell_type"] == "code")
         return ids.written_in(source)
     except Exception:  # of any kind, because the file is a student's; the grader says what is wrong
         return ""

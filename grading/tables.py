@@ -99,7 +99,9 @@ def class_page(results: list[dict], grades: pd.DataFrame) -> Iterator[str]:
     for result in results:
         for task, row in result["rows"].items():
             if row["points"] < row["of"] and row["reasons"]:
-                reason = re.sub(r"\d[\d,.]*", "…", row["reasons"][0])
+                # The names of files may be those of students.
+                reason = row["reasons"][0].partition("; the student's folder has ")[0]
+                reason = re.sub(r"\d[\d,.]*", "…", reason)
                 reasons[result["lesson"], task][reason] += 1
     for lesson, rows in grades.groupby("lesson"):
         sums = rows.groupby("student")[["points", "of"]].sum()

@@ -106,7 +106,7 @@ def grade(everyone: Class, *options: str) -> None:
     from grading import __main__ as grading
 
     words = [str(everyone.folder), f"--sets={everyone.sets}", f"--out={everyone.out}"]
-    assert grading.main([*words, "--no-sandbox", "--jobs=9", *options]) == 0
+    assert grading.main([*words, "--no-sandbox", "--jobs=20", *options]) == 0
 
 
 def reasons(everyone: Class, task: str = "why") -> dict[str, str]:

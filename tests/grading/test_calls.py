@@ -134,7 +134,7 @@ def submission(tmp_path: Path) -> tuple:
 
     everyone = Class(tmp_path)
     everyone.hand_in("ada")
-    students = submissions.students_in(everyone.folder, [LESSON])
+    students = submissions.students_in(everyone.folder)
     (submission,) = submissions.find_submissions(students, {everyone.set: []}, Deadline())
     return submission, results.Grader(everyone.out, sandbox.Limits(), {}, tmp_path)
 
@@ -201,6 +201,7 @@ MISUSE = [  # (search path, arguments, part of the message)
     ("/usr/bin", ["copy"], "holds the course or a copy of it"),
     ("/usr/bin", [".", "--due=1.12.2026"], "or Europe/Berlin, but got '1.12.2026'"),
     ("/usr/bin", ["--merge", "there-is-none"], "or of a shard, but got there-is-none"),
+    ("/usr/bin", ["--merge", "copy"], "no results of make grade are in copy"),
     ("old", ["."], "is too old to make a sandbox: version 0.5 or newer is needed"),
 ]
 
@@ -286,11 +287,14 @@ def test_a_roster_adds_who_handed_in_nothing_and_closed_pages_show_letters(
 
 
 def test_a_damaged_result_is_graded_again(submission: tuple) -> None:
+    from grading import results
+
     submission, grader = submission
     path = grader.out / "results" / "ada" / f"{LESSON}.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"student": "ad')
     assert grader.result(submission) is None
+    assert results.load_all(grader.out) == []
     assert not grader.is_up_to_date(submission)
 
 

@@ -64,7 +64,6 @@ def graded(tmp_path_factory: pytest.TempPathFactory, server: socket.socket) -> C
     hand_in_explorer(everyone, server.getsockname()[1])
     hand_in_altered(everyone)
     hand_in_unreadable(everyone)
-    hand_in_twice(everyone)
     hand_in_what_ends_the_kernel(everyone)
     everyone.hand_in("new\nline").write_bytes(b"")
     (everyone.folder / ".hidden").mkdir()
@@ -171,14 +170,6 @@ def hand_in_unreadable(everyone: Class) -> None:
     (everyone.folder / "folder" / ada.name).mkdir(parents=True)
 
 
-def hand_in_twice(everyone: Class) -> None:
-    whole = everyone.copy("same-twice")
-    everyone.write("same-twice", whole)
-    everyone.write("same-twice", whole, f"{LESSON} (1).ipynb")
-    everyone.write("tries-twice", everyone.copy("tries-twice", macs="macs = 0"))
-    everyone.write("tries-twice", everyone.copy("tries-twice"), f"{LESSON} (1).ipynb")
-
-
 def hand_in_what_ends_the_kernel(everyone: Class) -> None:
     """Cells that a student added: only they are lost."""
     for name, source in HOSTILE["ends"].items():
@@ -216,8 +207,6 @@ EXPECTED = {  # student: (points of macs, why and fast, the reasons of some of t
         [4, 3, 3],
         {"macs": "^macs-answer was not answered: the cells below its check ran$"},
     ),
-    "same-twice": ([4, 3, 3], {"macs": "^$"}),
-    "tries-twice": ([4, 3, 3], {"macs": r"^of .*, 90_small \(1\)\.ipynb is the newest: it was"}),
     **{
         name: ([4, 3, 3], {"macs": "^a cell that you added was left out: ", "why": "^$"})
         for name in HOSTILE["ends"]

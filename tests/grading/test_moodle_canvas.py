@@ -23,13 +23,17 @@ def graded(everyone: Class, capsys: pytest.CaptureFixture) -> Class:
         ("No Id", 14, ""),
     ):
         place = f"{name}_{number}_assignsubmission_file_"
-        everyone.write(place, everyone.copy(student or "x"))
+        below = "work/" if student == "grace" else ""
+        everyone.write(place, everyone.copy(student or "x"), f"{below}{LESSON}.ipynb")
         if not student:
             path = folder / place / f"{LESSON}.ipynb"
             path.write_text(path.read_text().replace("student = 'x'", "student = ''"))
     notebooks = {student: everyone.copy(student) for student in ("edsger", "barbara")}
     everyone.write("", notebooks["edsger"], f"dijkstraedsger_21_901_{LESSON}.ipynb")
+    everyone.write("", everyone.copy("edsger", say="No."), f"dijkstraedsger_21_900_{LESSON}.ipynb")
     everyone.write("", notebooks["barbara"], f"liskovbarbara_LATE_22_902_{LESSON}-1.ipynb")
+    (folder / "perlisalan_23_903_answers.py").touch()
+    (folder / "readme.txt").touch()
     (folder / "Link_15_assignsubmission_file_").mkdir()
     link = folder / "Link_15_assignsubmission_file_" / f"{LESSON}.ipynb"
     link.symlink_to(folder / "Ada Lovelace_11_assignsubmission_file_" / f"{LESSON}.ipynb")
@@ -38,20 +42,27 @@ def graded(everyone: Class, capsys: pytest.CaptureFixture) -> Class:
     )
     names = folder.parent / "names.csv"
     names.write_text("name,id\nNo Id,noether\n")
-    os.utime(folder / f"dijkstraedsger_21_901_{LESSON}.ipynb", (1e9, 1e9))
+    for number in (900, 901):
+        time = 1e9 + number - 901
+        os.utime(folder / f"dijkstraedsger_21_{number}_{LESSON}.ipynb", (time, time))
     grade(everyone, f"--names={names}", "--timestamps", "--due=2001-09-08T00:00:00Z")
     output = capsys.readouterr().out
     for name in ("Ada Lovelace", "A Copy"):
         assert f"'{name}' has the id 'ada', as others have: graded as '{name} 1" in output
     assert "'Link' has no clear id: graded as 'Link 15'" in output
+    assert "'readme.txt' is not a student's: it is left out" in output
     return everyone
 
 
 def test_the_id_in_a_notebook_or_in_the_map_decides(graded: Class) -> None:
     students = {"grace", "edsger", "barbara", "Ada Lovelace 11", "A Copy 13", "noether"}
-    assert points(graded, "macs") == dict.fromkeys(students, 4.0) | {"Link 15": 0.0}
+    assert points(graded, "macs") == dict.fromkeys(students, 4.0) | {
+        "Link 15": 0.0,
+        "perlisalan 23": 0.0,
+    }
     found = reasons(graded)
     assert "symbolic link" in found["Link 15"]
+    assert found["perlisalan 23"].endswith("the student's folder has 'answers.py'")
     assert "'x', but the folder is" not in found["grace"]
     assert "the folder is 'Ada Lovelace 11': graded with its numbers" in found["Ada Lovelace 11"]
     assert found["edsger"].endswith("late by 1 day 1 h 46 min 40 s")
@@ -68,10 +79,11 @@ def test_each_platform_gets_what_it_imports(graded: Class) -> None:
     head, possible, *rows = lines(graded.out / f"canvas_{LESSON}.csv")
     assert head == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LESSON]
     assert [possible[0], possible[5]] == ["    Points Possible", "12.0"]
-    assert sorted(row[1] for row in rows) == ["21", "22"]
+    assert sorted(row[1] for row in rows) == ["21", "22", "23"]
     with zipfile.ZipFile(graded.out / "feedback.zip") as pages:
         names = set(pages.namelist())
     assert f"Grace Hopper_12_assignsubmission_file_/{LESSON}.html" in names
+    assert f"dijkstraedsger_21_901_{LESSON}.html" in names  # the attempt that was graded
     assert f"liskovbarbara_LATE_22_902_{LESSON}-1.html" in names
 
 
