@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
             collected = list(collect(home, options.work, options.folder))
             rows += collected or [(home.name, "-", "-", "nothing was handed in")]
     except OSError as error:
-        sys.exit(f"Not everything was collected: {error.filename}: {error.strerror}.")
+        sys.exit(f"Not everything was collected: {error}")
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(map(str.ljust, row, widths)).rstrip())
@@ -86,7 +86,7 @@ def collect(home: Path, work: str, folder: Path) -> Iterator[tuple[str, str, str
             continue
         target = folder / student / name / released.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        notebooks.write(target, content)
         time = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
         target.with_name("timestamp.txt").write_text(f"{time} UTC\n")
         yield student, name, time, note

@@ -268,11 +268,11 @@ def other_files(
 
 
 def id_in(path: Path) -> str:
-    """The id in the first code cell of a notebook, or ""."""
+    """The id in the first code cell of a notebook that gives one, or ""."""
     try:
         found = json.loads(content_of(path).decode("utf-8-sig"))["cells"]
-        source = next("".join(cell["source"]) for cell in found if cell["cell_type"] == "code")
-        return ids.written_in(source)
+        sources = ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
+        return next(filter(None, map(ids.written_in, sources)), "")
     except Exception:  # of any kind, because the file is a student's; the grader says what is wrong
         return ""
 

@@ -80,6 +80,24 @@ def test_what_was_begun_is_collected_with_its_time(hub: Hub, capsys) -> None:
     assert copy.with_name("timestamp.txt").read_text() == "1970-01-01 00:00:00 UTC\n"
 
 
+def test_a_full_disk_leaves_what_was_collected_as_it_was(hub: Hub, capsys, monkeypatch) -> None:
+    path = hub.write("ada", answer="macs = 1")
+    hub.collect(capsys)
+    copy = hub.folder / "ada" / SET.stem / SET.name
+    before = copy.read_bytes()
+    path.write_bytes(path.read_bytes().replace(b"macs = 1", b"macs = 2"))
+
+    def full(path: Path, content: bytes) -> None:
+        with path.open("wb") as file:
+            file.write(content[: len(content) // 2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(SystemExit, match=r"Not everything was collected: \[Errno 28\] No space"):
+        hub.collect(capsys)
+    assert copy.read_bytes() == before
+
+
 def test_a_damaged_file_is_the_graders_and_other_names_are_nobodys(hub: Hub, capsys) -> None:
     damaged = hub.write("ada")
     damaged.write_text('{"cells": [')
@@ -184,5 +202,5 @@ def test_what_cannot_be_collected_ends_in_a_sentence(tmp_path: Path, capsys) -> 
             collect.main([str(folder) for folder in folders])
         assert sentence in capsys.readouterr().err
     (tmp_path / "out").touch()
-    with pytest.raises(SystemExit, match=r"Not everything was collected: .*/out: File exists"):
+    with pytest.raises(SystemExit, match=r"Not everything was collected: .*File exists: .*/out"):
         collect.main([str(tmp_path), str(tmp_path / "out")])

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from nbformat.v4 import new_code_cell
 
 from grading import answers
 from helpers import exercises
@@ -161,8 +162,6 @@ def test_a_mark_without_a_digest_is_for_the_answer_that_the_last_call_graded(eve
 
 
 def test_a_mark_for_code_is_also_for_the_cells_that_were_added(everyone) -> None:
-    from nbformat.v4 import new_code_cell
-
     path = everyone.out / "manual.csv"
     for number, expected in ((1, 3.5), (1, 3.5), (2, 4.0)):
         copy = everyone.copy("ada", say="It is.")
@@ -270,11 +269,13 @@ def test_what_is_handed_in_under_another_name_is_taken_or_named(everyone, capsys
 def test_of_several_files_the_newest_that_was_worked_on_is_graded(everyone) -> None:
     lesson = notebooks.read(notebooks.NOTEBOOKS / "02_cprofile.ipynb")
     again = f"{LESSON} (1).ipynb"
+    below = everyone.copy("tries")
+    below.cells.insert(0, new_code_cell("%pip list"))  # above the cell of the id
     for seconds, student, copy, name in (
         (1, "same", everyone.copy("same"), f"{LESSON}.ipynb"),
         (2, "same", everyone.copy("same"), again),
         (1, "tries", everyone.copy("tries", say="No."), f"{LESSON}.ipynb"),
-        (2, "tries", everyone.copy("tries"), again),
+        (2, "tries", below, again),
         (1, "typing", everyone.copy("typnig"), f"{LESSON}.ipynb"),
         (2, "typing", everyone.copy("typing"), again),
         (1, "fetches", everyone.copy("fetches"), f"{LESSON}.ipynb"),
