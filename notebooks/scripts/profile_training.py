@@ -1,18 +1,13 @@
-"""Run and profile programs like ``train_slow.py``, for lesson 15, Make it fast."""
+"""Run and time programs like ``train_slow.py``, for lesson 15, Make it fast."""
 
-import cProfile
 import io
-import multiprocessing
-import pstats
 import random
-import runpy
 import sys
 import time
 import weakref
 from collections import Counter
 from contextlib import ExitStack
 from functools import cache
-from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NamedTuple
 from unittest.mock import patch
@@ -24,7 +19,6 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from helpers import units
 from helpers.compare import Comparison
-from helpers.terminal import SECONDS
 
 IMAGES = 4
 
@@ -61,57 +55,16 @@ def run(
 def fastest(programs: dict[str, ModuleType], seconds: float) -> dict[str, float]:
     """The shortest time of each program, in seconds.
 
-    Each program runs twice or more, in random order, until its runs have taken so
-    many seconds.
+    They run in random order, each until its runs have taken so many seconds.
     """
     times = {name: [] for name in programs}
-    first, *_, last = [*programs.values()] * 2
-    for program in (first, last):  # a warm-up
-        run(program, count=3)
+    run([*programs.values()][-1], count=3)  # a warm-up
     names = list(programs)
     while names:
         for name in random.sample(names, len(names)):
             times[name].append(run(programs[name]).seconds)
-        names = [n for n in names if len(times[n]) < 2 or sum(times[n]) < seconds]
+        names = [n for n in names if sum(times[n]) < seconds]
     return {name: min(runs) for name, runs in times.items()}
-
-
-@cache
-def processes() -> multiprocessing.context.BaseContext:
-    """How to start processes: on Linux, as copies of one that has loaded torch."""
-    if sys.platform != "linux":  # macOS may crash in a copy, and Windows makes none
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "torch._dynamo"])
-    return context
-
-
-def profiled(program: ModuleType) -> pstats.Stats:
-    """Profile the training with cProfile, in a separate process.
-
-    From Python 3.12 on, cProfile also measures the other threads of its process,
-    and a notebook has several.
-    """
-    file = str(Path(program.__file__).with_suffix(".prof"))
-    arguments = program.__file__, file
-    process = processes().Process(target=write_profile, args=arguments, daemon=True)
-    process.start()
-    process.join(SECONDS)
-    if process.exitcode != 0:
-        process.kill()
-        raise RuntimeError(f"{program.__name__} could not be profiled (see above)")
-    return pstats.Stats(file)
-
-
-def write_profile(program_file: str, profile_file: str) -> None:
-    """Train, measured by cProfile, and write the profile into a file."""
-    program = runpy.run_path(program_file)
-    train, new_files = program["train"], program["png_files"]
-    train(*new_files(IMAGES), epochs=1, log=io.StringIO())  # a warm-up
-    files, labels = new_files(IMAGES)
-    with cProfile.Profile() as profile:
-        train(files, labels, log=io.StringIO())
-    profile.dump_stats(profile_file)
 
 
 def time_of_parts(
