@@ -37,7 +37,8 @@ class Device:
 
     A call returns after ``launch`` seconds, in which the device can do earlier work;
     ``synchronize`` returns when all is done. Before the first call, ``waiting`` seconds of another
-    program's work are in the queue.
+    program's work are in the queue. ``breaks`` counts how often its caller synchronised between two
+    calls.
     """
 
     seconds: list[float]
@@ -45,6 +46,8 @@ class Device:
     calls: int = 0
     free: float = 0.0  # when all is done, on the clock of time.perf_counter
     launch: float = 0.0
+    breaks: int = 0
+    synchronised: bool = False  # since the last call
 
     def __call__(self) -> int:
         """Request one piece of work, and return the number of calls so far."""
@@ -52,11 +55,14 @@ class Device:
         time.sleep(self.launch)
         begins = max(done, time.perf_counter())
         self.free = begins + self.seconds[min(self.calls, len(self.seconds) - 1)]
+        self.breaks += self.calls > 0 and self.synchronised
+        self.synchronised = False
         self.calls += 1
         return self.calls
 
     def synchronize(self) -> None:
         """Wait until all requested work is done."""
+        self.synchronised = True
         time.sleep(max(0.0, self._all_done() - time.perf_counter()))
 
     def _all_done(self) -> float:

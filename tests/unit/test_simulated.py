@@ -31,3 +31,15 @@ def test_a_device_works_through_its_queue_while_its_caller_goes_on(clock) -> Non
     assert clock.now - start == 3 * 0.125
     device.synchronize()
     assert clock.now - start == 1.0 + 0.5 + 2 * 0.25
+
+
+def test_a_device_counts_how_often_its_caller_synchronises_between_two_calls(clock) -> None:
+    device = Device([0.5])
+    device.synchronize()  # before the first call
+    for times in (0, 1, 2):  # after each of three calls
+        device()
+        for _ in range(times):
+            device.synchronize()
+    assert device.breaks == 1  # not after the last call
+    device()
+    assert device.breaks == 2
