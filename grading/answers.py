@@ -8,15 +8,17 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 from grading import ids
 from tools import exercise_sets
 
-LARGEST = 20 * 2**20  # bytes of a notebook
+LARGEST = 64 * 2**20  # bytes of a notebook
 MOST_CELLS, MOST_CHARACTERS = 1000, 400_000  # of a notebook, without its outputs
 NOTHING = "nothing"  # in place of the digest of an answer that is as it was released
 
@@ -71,7 +73,7 @@ class Answers:
             if kind == "answer":
                 self.by_cell[name] = source
             elif kind == "student":
-                self.first = source if parses(source) else ""
+                self.first = as_python(source)
                 self.written_id = ids.written_in(source)
                 if self.written_id and self.written_id != student:
                     self.note(
@@ -230,6 +232,13 @@ def size_problem(cells: list[dict]) -> str:
     if size > MOST_CHARACTERS:
         return f"its cells hold {size:,} characters, and at most {MOST_CHARACTERS:,} are read"
     return ""
+
+
+def as_python(source: str) -> str:
+    """A cell with its magics as the calls that IPython makes of them, or "" if it is no Python."""
+    with suppress(SyntaxError):  # of a cell that ends within a string
+        source = TransformerManager().transform_cell(source)
+    return source if parses(source) else ""
 
 
 def parses(source: str) -> bool:

@@ -12,8 +12,8 @@ import tempfile
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -179,6 +179,31 @@ class StudentKernel:
             self.reason = reason
             kill(process)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the process and all that it started, so that the processors are free."""
+        stopped: list[psutil.Process] = []
+        try:
+            while started := [child for child in self.children() if child not in stopped]:
+                for child in started:
+                    with suppress(psutil.Error):
+                        child.suspend()
+                stopped += started
+            yield
+        finally:
+            for child in stopped:
+                with suppress(psutil.Error):
+                    child.resume()
+
+    def children(self) -> list[psutil.Process]:
+        """The process and all that it started."""
+        if self.process is None:
+            return []
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(self.process.pid)
+            return [process, *process.children(recursive=True)]
+        return []
+
     def end(self) -> None:
         """Kill the process and all that it started."""
         if self.process:
@@ -222,8 +247,8 @@ class StudentFunction:
     """A student's function as a check sees it: arguments go to the kernel and results come as data.
 
     Arguments of ``helpers.simulated`` stay here; the student's function calls them from afar.
-    ``helpers.exercises`` looks for ``prepared`` in order to time a call, and for ``source`` in
-    order to run the function elsewhere, and sets ``in_place``.
+    ``helpers.exercises`` looks for ``prepared`` and ``paused`` in order to time calls, and for
+    ``source`` in order to run the function elsewhere, and sets ``in_place``.
     """
 
     def __init__(self, kernel: StudentKernel, name: str) -> None:
@@ -247,6 +272,10 @@ class StudentFunction:
         if not isinstance(text, str):
             raise OSError(f"{self.name} has no text")
         return text
+
+    def paused(self) -> AbstractContextManager[None]:
+        """While it lasts, nothing of the student's runs."""
+        return self.kernel.paused()
 
     def prepared(self, *arguments: object) -> Callable[[], object]:
         """A call that can be timed: its arguments are in the kernel already, but sealed.

@@ -45,6 +45,7 @@ def run(source: str) -> Text:
     """Run a cell: {"printed": text, "error": the exception's name and text, or ""}."""
     get_ipython().loop_runner = run_with_await
     get_ipython().ask_exit = end_now  # what exit() and quit() call
+    get_ipython().kernel.do_shutdown = lambda *_: end_now()
     with contextlib.redirect_stdout(io.StringIO()) as output:
         result = get_ipython().run_cell(source, store_history=True)
     error = result.error_before_exec or result.error_in_exec

@@ -76,6 +76,7 @@ class Scoring:
         self.setup = {"__name__": "__main__", "student": submission.id}
         self.namespaces: dict[str, dict] = {}  # task to the names that its checks see
         self.apart: list[StudentKernel] = []  # where only the course's cells ran, for one check
+        self.waiting = contextlib.ExitStack()  # what the student's kernel does meanwhile
 
     def run(self) -> None:
         self.run_added("")
@@ -156,6 +157,7 @@ class Scoring:
             sentence = encodable(kind + str(failure)[:2000])
             self.failures[cell.id] = sentence + self.answer_errors.get(task, "")
         finally:
+            self.waiting.close()
             while self.apart:
                 self.apart.pop().end()
         add_outputs(cell, cut(printed.getvalue()), self.failures.get(cell.id, ""))
@@ -168,6 +170,7 @@ class Scoring:
         cells = [*self.set.of("", "setup"), *self.set.of(task, "given")]
         sources = [f"student = {self.submission.id!r}", *(cell.source for cell in cells)]
         kernel.ran = [(source, COURSE_SECONDS) for source in sources]
+        self.waiting.enter_context(self.kernel.paused())
         return [StudentFunction(kernel, function.__name__) for function in functions]
 
     def fetch_answers(self, check: NotebookNode, task: str) -> None:

@@ -1,5 +1,6 @@
 """What pretends to work for a known time stays in the grader's process."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tools import exercise_sets, notebooks
 pytestmark = MARKS
 
 ANSWERS = """
+import os
 import time
 
 def times(work, calls):
@@ -40,6 +42,12 @@ def read(work):
 
 def read_class(work):
     return [name for name in dir(work) if "second" in name]
+
+def spin():
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            pass
 
 def call_another(work):
     type(work)(work._number + 1, False)()
@@ -91,6 +99,21 @@ def test_only_what_pretends_stays(tmp_path: Path) -> None:
     assert described([1.0], objects) is described(tmp_path, objects) is None
     assert described(work := Work([1.0], busy=True), objects) == {"remote": 0, "busy": True}
     assert objects == [work]
+
+
+def test_nothing_that_a_paused_kernel_started_runs(functions) -> None:
+    spin = functions("spin")
+    spin()
+
+    def computed() -> float:
+        time.sleep(0.5)
+        spent = [child.cpu_times() for child in spin.kernel.children()]
+        return sum(times.user for times in spent)
+
+    with spin.paused():
+        before, after = computed(), computed()
+    assert before == after
+    assert computed() > after + 0.05
 
 
 def test_a_students_text_runs_where_none_of_their_cells_did(tmp_path: Path) -> None:
