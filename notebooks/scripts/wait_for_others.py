@@ -16,40 +16,40 @@ import time
 SECONDS = 0.15
 
 
-def warms_up() -> None:
-    end = time.perf_counter() + 3 * SECONDS
+def warms_up(seconds: float) -> None:
+    end = time.perf_counter() + 3 * seconds
     while time.perf_counter() < end:
         sum(range(1_000))
 
 
-def computes() -> None:
-    end = time.perf_counter() + SECONDS
+def computes(seconds: float = SECONDS) -> None:
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         sum(range(1_000))
 
 
-def sleeps() -> None:
-    time.sleep(SECONDS)
+def sleeps(seconds: float = SECONDS) -> None:
+    time.sleep(seconds)
 
 
-def waits_in_one_call() -> None:
+def waits_in_one_call(seconds: float = SECONDS) -> None:
     """Wait in C for a lock that nothing releases, until the time is over."""
     python = ctypes.CDLL("Python itself", handle=ctypes.pythonapi._handle)
     python.PyThread_allocate_lock.restype = ctypes.c_void_p
     lock = ctypes.c_void_p(python.PyThread_allocate_lock())
     python.PyThread_acquire_lock(lock, 1)
-    microseconds = ctypes.c_longlong(int(1e6 * SECONDS))
+    microseconds = ctypes.c_longlong(int(1e6 * seconds))
     python.PyThread_acquire_lock_timed(lock, microseconds, 0)
 
 
-def computes_in_thread() -> None:
-    end = time.perf_counter() + SECONDS
+def computes_in_thread(seconds: float) -> None:
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         sum(range(1_000))
 
 
-def computes_in_child() -> None:
-    end = time.perf_counter() + 3 * SECONDS  # py-spy takes some time to find it
+def computes_in_child(seconds: float) -> None:
+    end = time.perf_counter() + 3 * seconds  # py-spy takes some time to find it
     while time.perf_counter() < end:
         sum(range(1_000))
 
@@ -57,18 +57,22 @@ def computes_in_child() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compute, sleep and wait.")
     parser.add_argument("--warm-up", action="store_true", help="compute first")
-    if parser.parse_args().warm_up:
-        warms_up()
+    words = f"what each wait takes (default: {SECONDS})"
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=words)
+    options = parser.parse_args()
+    seconds = options.seconds
+    if options.warm_up:
+        warms_up(seconds)
 
-    computes()
+    computes(seconds)
     child = None
     if "fork" in multiprocessing.get_all_start_methods():  # not on Windows
         context = multiprocessing.get_context("fork")
-        child = context.Process(target=computes_in_child)
+        child = context.Process(target=computes_in_child, args=[seconds])
         child.start()
-    sleeps()
-    waits_in_one_call()
-    thread = threading.Thread(target=computes_in_thread)
+    sleeps(seconds)
+    waits_in_one_call(seconds)
+    thread = threading.Thread(target=computes_in_thread, args=[seconds])
     thread.start()
     thread.join()
     if child:
