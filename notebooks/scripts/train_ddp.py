@@ -50,7 +50,7 @@ def run(
     data = workloads.synthetic_cifar(batch, seed=dist.get_rank())
     images, labels = (tensor.to(device) for tensor in data)
 
-    def step() -> None:
+    def step(late: float = 0) -> None:
         with record_function("step"):
             time.sleep(late if dist.get_rank() == 1 else 0)
             F.cross_entropy(ranks(images), labels).backward()
@@ -63,7 +63,7 @@ def run(
         step()
     with profile(activities=ACTIVITIES[device.type], record_shapes=True) as prof:
         for _ in range(STEPS):
-            step()
+            step(late)
     prof.export_chrome_trace(str(trace))
     return sum(p.double().sum().item() for p in model.parameters())
 
