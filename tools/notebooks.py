@@ -19,8 +19,14 @@ SANITIZE = ROOT / "tools" / "nbval_sanitize.cfg"
 # - the GPU is hidden, because most readers and every test machine have none;
 # - nsys is hidden for the same reason; lesson 11 looks where this variable says;
 # - what C code writes to stderr, as torch's profiler does, goes past the notebook;
-# - the solutions' hidden checks draw the same numbers each time.
-KERNEL_ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "NSYS": "", "UNSEEN_SEED": "the solutions"}
+# - the solutions' hidden checks draw the same numbers each time;
+# - nothing is predicted, whatever somebody has predicted in this folder.
+KERNEL_ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "NSYS": "",
+    "UNSEEN_SEED": "the solutions",
+    "PREDICTIONS_FILE": os.devnull,
+}
 KERNEL_ARGUMENTS = ["--IPKernelApp.capture_fd_output=False"]
 # The seconds that a cell may take: in a test, in a refresh, on the pretended GPU.
 CELL_TIMEOUT = 120
@@ -70,6 +76,11 @@ def write(path: Path, content: bytes) -> None:
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def is_prediction(cell: NotebookNode) -> bool:
+    """Whether the reader answers a question in this cell, or sees the record of the answers."""
+    return cell.cell_type == "code" and cell.source.startswith(("predict(", "record_of("))
 
 
 def canonical(notebook: NotebookNode) -> NotebookNode:

@@ -10,18 +10,20 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
+from helpers import questions
 from tools import notebooks
 
 LONGEST_CELL, WIDEST_LINE, TALLEST_OUTPUT = 25, 84, 32
 LONGEST_OF_A_TASK = 48  # what an exercise gives is a program, and a check asks for several things
 MOST_MINUTES, MOST_AT_HOME = 38, 15
 IGNORED, FOLDED = "nbval-ignore-output", "hide-input"
+LINES = ("claim", "outcome")  # what a check displays
 TABLE = tomllib.loads((notebooks.ROOT / "lessons.toml").read_text(encoding="utf-8"))["lesson"]
 TITLES = {row["number"]: row["title"] for row in TABLE}
 # Tags and comments that would take a cell out of the strict comparison without a trace.
@@ -37,7 +39,7 @@ def execution_counts_run_from_1(notebook: NotebookNode, path: Path) -> Iterator[
 
 def nothing_escapes_the_comparison(notebook: NotebookNode, path: Path) -> Iterator[str]:
     """An ignored output is soon followed by a claim, and no other loophole of nbval is used."""
-    code = _code(notebook)
+    code = [cell for cell in _code(notebook) if not notebooks.is_prediction(cell)]
     for number, cell in enumerate(code, 1):
         tags = cell.metadata.get("tags", [])
         if LOOPHOLES.search(cell.source) or LOOPHOLES.search(" ".join(tags)):
@@ -130,11 +132,12 @@ def a_lesson_fits_its_class(notebook: NotebookNode, path: Path) -> Iterator[str]
 def minutes(notebook: NotebookNode) -> tuple[float, float]:
     """Words / 130 + lines of code / 15 + 0.75 per prediction: above "## At home", and from there.
 
-    Only what is seen counts: neither the source of a check nor the notes for instructors.
+    Only what is seen counts: neither the source of a check nor the notes for instructors. The 0.75
+    minutes of a prediction are for its cell, too.
     """
     spent, home = [0.0, 0.0], 0
     for cell in notebook.cells:
-        if cell.cell_type == "code" and not _is_folded(cell):
+        if cell.cell_type == "code" and not (_is_folded(cell) or notebooks.is_prediction(cell)):
             spent[home] += sum(bool(line.strip()) for line in cell.source.splitlines()) / 15
         elif cell.cell_type == "markdown" and not _is_note(cell):
             home = int(home or cell.source.startswith("## At home"))
@@ -168,8 +171,8 @@ def checks_are_folded(notebook: NotebookNode, path: Path) -> Iterator[str]:
 def _does_more_than_assert(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.If | ast.For):
         return any(map(_does_more_than_assert, [*statement.body, *statement.orelse]))
-    is_claim = isinstance(statement, ast.Expr) and statement.value in _claims(statement)
-    return not (is_claim or isinstance(statement, ast.Assign))
+    is_line = isinstance(statement, ast.Expr) and statement.value in _calls(statement, *LINES)
+    return not (is_line or isinstance(statement, ast.Assign))
 
 
 def claims_can_fail(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -325,10 +328,45 @@ def a_prediction_is_measured_before_it_is_read(notebook: NotebookNode, path: Pat
             if asked:
                 yield f"{asked}: no code cell before the next **{mark}.**"
             asked = cell.id if mark == "Predict" else ""
-        if cell.cell_type == "code":
+        if cell.cell_type == "code" and not notebooks.is_prediction(cell):
             asked = ""
     if asked:
         yield f"{asked}: no code cell after the prediction"
+
+
+def predictions_are_kept(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """Below each **Predict.** its cell; after the answer a check that shows it; and the record."""
+    if not (number := _number(path)):
+        return
+    open_questions: list[str] = []
+    for above, cell in pairwise(notebook.cells):
+        called = questions.CELL.fullmatch(cell.source)
+        if ("**Predict.**" in above.source) != bool(called):
+            yield f"{above.id}: a question and a cell predict(...) belong together"
+        elif called and (called["answer"] != "?" or called["name"][:2] != number[1]):
+            yield f'{cell.id}: must read predict("{number[1]} a-word", "?")'
+        elif called:
+            open_questions.append(called["name"])
+        shown = (
+            [call.args[0].value for call in _calls(parsed(cell), "outcome")]
+            if _is_folded(cell)
+            else []
+        )
+        if missing := set(shown) - set(open_questions):
+            yield f"{cell.id}: the outcome of {missing}, which is not asked above, or shown already"
+        open_questions = [name for name in open_questions if name not in shown]
+    if open_questions:
+        yield f"no check shows the outcome of {open_questions}"
+    if f'record_of("{number[1]}")' not in [cell.source for cell in _code(notebook)]:
+        yield f'no cell record_of("{number[1]}")'
+    try:
+        letters = [question.right for question in questions.asked_in(notebook.cells)]
+    except ValueError as error:
+        yield str(error)
+        return
+    for letter in set(letters):
+        if letters.count(letter) > len(letters) / 2:
+            yield f"({letter}) is the answer to {letters.count(letter)} of {len(letters)} questions"
 
 
 def lessons_are_named(notebook: NotebookNode, path: Path) -> Iterator[str]:
@@ -416,8 +454,12 @@ def parsed(cell: NotebookNode) -> ast.Module:
 
 
 def _claims(tree: ast.AST) -> list[ast.Call]:
+    return _calls(tree, "claim")
+
+
+def _calls(tree: ast.AST, *functions: str) -> list[ast.Call]:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [call for call in calls if ast.unparse(call.func) == "claim"]
+    return [call for call in calls if ast.unparse(call.func) in functions]
 
 
 def _names(tree: ast.AST) -> set[str]:
@@ -445,6 +487,7 @@ ALL = (
     claims_can_fail,
     checks_can_run_twice,
     a_prediction_is_measured_before_it_is_read,
+    predictions_are_kept,
     lessons_are_named,
     the_mark_comes_from_units,
     prose_holds_no_measurement,

@@ -23,7 +23,7 @@ CHECK = '# Check\nexpected = 2\nclaim("one and one make two", {}, total=total)'
 
 
 def good() -> NotebookNode:
-    """The smallest lesson that breaks no rule; cell 2 measures, 3, 6, 9 and 12 check."""
+    """The smallest lesson that breaks no rule: of its parts, 2 measures, 3, 6, 9 and 12 check."""
     title = (
         "# 01 · Timing: how much is it?\n\n**You will be able to** add. **You need** nothing. "
         "**Time** 5 minutes. **Tools** none."
@@ -31,34 +31,51 @@ def good() -> NotebookNode:
     cells = [new_markdown_cell(title, id="title")]
     for number in range(1, 5):
         name = f"sum-{number}"
-        cells.append(new_markdown_cell("## Sum\n\n**Predict.** How much?", id=name))
+        question = "## Sum\n\n**Predict.** How much? (a) It is two. (b) It is too much."
+        cells.append(new_markdown_cell(question, id=name))
+        cells.append(new_code_cell(f'predict("01 {name}", "?")', id=f"{name}-answer"))
         if number == 1:
             output = new_output("stream", text="2\n")
             source = "total = 1 + 1\nprint(total)"
             cells.append(new_code_cell(source, id="sum-measure", outputs=[output]))
-        check = CHECK.format("total == expected")
+        check = CHECK.format("total == expected") + f'\noutcome("01 {name}")'
         cells.append(new_code_cell(check, id=f"{name}-check", metadata=CHECKS))
-        answer = "**Read.** Two, as everybody who counted has predicted."
+        answer = f"**Read.** The answer is ({'ab'[number % 2]}), as who counted has predicted."
         cells.append(new_markdown_cell(answer, id=f"{name}-read"))
     cells.append(new_markdown_cell("## What a sum cannot tell you", id="limits"))
     cells.append(new_markdown_cell("## Recap", id="recap"))
+    cells.append(new_code_cell('record_of("01")', id="record"))
     for number, cell in enumerate((cell for cell in cells if cell.cell_type == "code"), 1):
         cell.execution_count = number
     return notebooks.canonical(new_notebook(cells=cells))
 
 
-def changed(cell: int, more: str = "", **fields: object) -> NotebookNode:
-    """The good lesson with ``more`` at the end of a cell's source, or other fields of the cell."""
+def parts(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells between which the reader predicts."""
+    return [cell for cell in notebook.cells if not notebooks.is_prediction(cell)]
+
+
+def changed(part: int, more: str = "", **fields: object) -> NotebookNode:
+    """The good lesson with ``more`` at the end of a part's source, or other fields of the cell."""
     notebook = good()
-    notebook.cells[cell].source += more
-    notebook.cells[cell].update(nbformat.from_dict(fields))
+    cell = parts(notebook)[part]
+    cell.source += more
+    cell.update(nbformat.from_dict(fields))
+    return notebook
+
+
+def without(text: str, instead: str = "") -> NotebookNode:
+    """The good lesson with other words in place of ``text``."""
+    notebook = good()
+    for cell in notebook.cells:
+        cell.source = cell.source.replace(text, instead)
     return notebook
 
 
 def two_checks(first: str, second: str) -> NotebookNode:
     """The good lesson with a first check that begins with ``first`` and compares ``twice``."""
     notebook = changed(6, f"\n{second}")
-    check = notebook.cells[3]
+    check = parts(notebook)[3]
     check.source = check.source.replace("expected = 2\n", first).replace("expected", "twice / 2")
     return notebook
 
@@ -66,8 +83,8 @@ def two_checks(first: str, second: str) -> NotebookNode:
 def calling_a_function(later: str) -> NotebookNode:
     """The good lesson with a first check that reads ``total`` only in the function ``add``."""
     notebook = changed(6, f"\n{later}")
-    notebook.cells[2].source += "\n\n\ndef add():\n    return total + 1"
-    notebook.cells[3].source = '# Check\nclaim("one and two make three", add() == 3)'
+    parts(notebook)[2].source += "\n\n\ndef add():\n    return total + 1"
+    parts(notebook)[3].source = '# Check\nclaim("one and two make three", add() == 3)'
     return notebook
 
 
@@ -101,6 +118,20 @@ BREAKS = [
     (rules.notes_are_folded, changed(1, metadata={"slideshow": {"slide_type": "notes"}})),
     (rules.a_lesson_has_its_anatomy, changed(1, source="## Sum 1")),
     (rules.a_prediction_is_measured_before_it_is_read, changed(1, "\n\n**Read.** Two.")),
+    *(
+        (rules.predictions_are_kept, without(*words))
+        for words in (
+            ('predict("01 sum-2", "?")', "total"),
+            ('predict("01 sum-2", "?")', 'predict("01 sum-2", "b")'),
+            ("**Predict.**", "**Guess.**"),
+            ("01 sum-2", "02 sum-2"),
+            ('outcome("01 sum-2")',),
+            ('outcome("01 sum-2")', 'outcome("01 sum-1")'),
+            ('record_of("01")', "total"),
+            ("(b) It is", "It is"),
+            ("answer is (a)", "answer is (b)"),
+        )
+    ),
     (rules.a_lesson_fits_its_class, changed(1, " word" * 38 * 130)),
     (
         rules.a_lesson_fits_its_class,
@@ -167,7 +198,7 @@ def test_rule_notices(rule: Callable, notebook: NotebookNode, tmp_path: Path) ->
     "notebook",
     [
         good(),
-        changed(3, source=CHECK.format("total < 9 or math.isclose(total, 2)")),
+        without("total == expected", "total < 9 or math.isclose(total, 2)"),
         changed(2, outputs=printed("row\n" * 32)),
         two_checks("twice = total * 2\n", "twice = 5"),
         changed(6, "\nadd = lambda total: [total for total in range(total)]"),
