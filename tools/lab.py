@@ -241,8 +241,11 @@ def read_ledger(path: Path) -> dict[str, Version]:
 
 
 def version(content: bytes) -> Version:
-    """The digests of a file and of what a reader would change in it: of a notebook, its sources."""
-    sources = [[cell["cell_type"], cell["source"]] for cell in cells_of(content)]
+    """The digests of a file and of what a reader would change in it: of a notebook, its sources.
+
+    A letter that answers a question is no change.
+    """
+    sources = [[cell["cell_type"], unanswered(cell["source"])] for cell in cells_of(content)]
     written = json.dumps(sources).encode() if sources else content
     return [hashlib.sha256(it).hexdigest() for it in (content, written)]
 
@@ -252,16 +255,25 @@ def is_one_of(content: bytes, *versions: Version | None) -> bool:
     return any(digest in it for it in versions if it for digest in version(content))
 
 
+def unanswered(source: str) -> str:
+    """The source of a cell, without the letter by which a reader has answered a question."""
+    return re.sub(r"^(predict\(.+?, *).*\)", r'\1"?")', source)
+
+
 def with_outputs(content: bytes, older: bytes) -> bytes:
-    """The notebook ``content``, with the outputs of ``older`` where the source is the same."""
-    executed = [cell for cell in cells_of(older) if cell.get("execution_count")]
-    if not executed:
+    """The notebook ``content``, with the outputs of ``older`` where the source is the same, and
+    with the letters by which the reader answered the questions."""
+    code = [cell for cell in cells_of(older) if cell["cell_type"] == "code"]
+    if not any(
+        it.get("execution_count") or it["source"] != unanswered(it["source"]) for it in code
+    ):
         return content
     notebook = nbformat.reads(content.decode(), as_version=4)
     for cell in notebook.cells:
-        same = [it for it in executed if it["source"] == cell.source]
+        same = [it for it in code if unanswered(it["source"]) == cell.source]
         if cell.cell_type == "code" and same:
-            executed.remove(same[0])
+            code.remove(same[0])
+            cell.source = same[0]["source"]
             cell.outputs = nbformat.from_dict(same[0]["outputs"])
             cell.execution_count = same[0]["execution_count"]
             if times := same[0]["metadata"].get("execution"):

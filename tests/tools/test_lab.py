@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from helpers import predictions
 from helpers.checks import LEDGER
 from tools import lab, notebooks
 
@@ -227,6 +228,23 @@ def test_an_update_reaches_a_lesson_that_was_only_run(
         assert updated == {"new": "", "a": ran["a"], "changed": "", "c": ran["c"]}
     cell = notebooks.read(tmp_path / LESSON).cells[1]
     assert (cell.execution_count, list(cell.metadata)) == (1, ["execution"])
+
+
+def test_predictions_stay_over_updates_and_a_fresh_start(course: dict, tmp_path: Path) -> None:
+    """A letter is no change of a lesson: an update reaches it, and keeps the letter."""
+    asked, answered = 'predict("01 clocks", "?")', 'predict("01 clocks", "b")'
+    (tmp_path / predictions.NAME).write_text("kept")
+    course[LESSON] = lesson("old", asked)
+    list(lab.hand_out(tmp_path))
+    for older, newer, executed in (("old", "new", False), ("new", "newest", True)):
+        (tmp_path / LESSON).write_bytes(lesson(older, answered, executed=executed))
+        course[LESSON] = lesson(newer, asked)
+        assert list(lab.hand_out(tmp_path)) == []
+        ran = f"output of {answered}" if executed else ""
+        assert outputs(tmp_path / LESSON) == {newer: "", answered: ran}
+    list(lab.hand_out(tmp_path, restart=["01"]))
+    assert asked in outputs(tmp_path / LESSON)
+    assert (tmp_path / predictions.NAME).read_text() == "kept"
 
 
 def test_a_changed_source_stays_the_readers(course: dict, tmp_path: Path) -> None:
