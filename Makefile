@@ -6,6 +6,7 @@
 # make test-all   everything that a clean machine can check
 # make grade SUBMISSIONS=folder                 a class's exercises (OPTIONS="--due 2026-12-01T23:59")
 # make collect HOMES=/home SUBMISSIONS=folder   a class's exercises, out of the homes of a hub
+# make predictions CLASS=folder                 what a class predicted, as a page (LESSON=01)
 # make slides     a deck for each lesson, in slides/
 # make site       the course as a web site to read, in site/html/
 # make report MODEL=package.module:function     profile a model of yours, as one page
@@ -34,7 +35,7 @@ ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.v
 .PHONY: $(READY)
 endif
 
-.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare collect grade lint lock
+.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare collect grade predictions lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -81,6 +82,9 @@ grade: $(READY) $(GRADERS)
 
 collect: $(READY)
 	@$(BIN)/python -m grading.collect "$(HOMES)" "$(SUBMISSIONS)"
+
+predictions: $(READY)
+	@$(BIN)/python -m grading.predictions "$(CLASS)" $(if $(LESSON),--lesson $(LESSON))
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,10 +1,12 @@
-"""``make collect``: the exercises of a class, out of the homes of a hub, for ``make grade``.
+"""``make collect``: a class's exercises and predictions, out of the homes of a hub.
 
     python -m grading.collect HOMES FOLDER [--work measure-pytorch/work]
 
 HOMES holds a folder for each student, named by the login, such as /home. Each set in which the
-student has written an answer is copied to FOLDER/STUDENT/SET/SET.ipynb, with the time of its last
-change in timestamp.txt, and a table says who handed in what. Run this as root: it reads a file as
+student has written an answer is copied to FOLDER/STUDENT/SET/SET.ipynb, and the predictions to
+FOLDER/STUDENT/predictions/predictions.jsonl, each with the time of its last change in
+timestamp.txt, and a table says who handed in what: ``make grade`` and ``make predictions`` take
+FOLDER. Run this as root: it reads a file as
 the student who owns the copy of the course, and follows no link, so that nobody hands in what only
 others can read.
 """
@@ -13,14 +15,15 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from grading import ids
 from grading.answers import LARGEST, Answers, Issued
+from helpers.predictions import NAME
 from tools import exercise_sets, notebooks
 
 
@@ -65,9 +68,7 @@ def collect(home: Path, work: str, folder: Path) -> Iterator[tuple[str, str, str
         yield student, "-", "-", f"NOT COLLECTED: {why}"
         return
     lost = set()  # links that lead nowhere, of which each is told once
-    for released in sorted(exercise_sets.EXERCISES.glob("*/*.ipynb")):
-        name = released.stem
-        path = f"{work}/exercises/{name}/{released.name}"
+    for name, path, describe in wanted(work, student):
         try:
             content, seconds = read(owner, home, path)
         except FileNotFoundError:
@@ -76,20 +77,28 @@ def collect(home: Path, work: str, folder: Path) -> Iterator[tuple[str, str, str
             if (link := dangling(owner, home, path)) and link not in lost:
                 lost.add(link)
                 yield student, "-", "-", f"NOT COLLECTED: {link} is a link that leads nowhere"
-            elif not link and may_be_begun(owner, home / path, released, student):
+            elif not link and may_be_begun(owner, home / path, describe):
                 yield student, name, "-", f"NOT COLLECTED: {error.strerror}"
             continue
         except OSError as error:
             yield student, name, "-", f"NOT COLLECTED: {error.strerror}"
             continue
-        if not (note := described(content, released, student)):
+        if not (note := describe(content)):
             continue
-        target = folder / student / name / released.name
+        target = folder / student / name / Path(path).name
         target.parent.mkdir(parents=True, exist_ok=True)
         notebooks.write(target, content)
         time = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
         target.with_name("timestamp.txt").write_text(f"{time} UTC\n")
         yield student, name, time, note
+
+
+def wanted(work: str, student: str) -> Iterator[tuple[str, str, Callable[[bytes], str]]]:
+    """(name, path in a home, what is worth saying of the content) of what is collected."""
+    for released in sorted(exercise_sets.EXERCISES.glob("*/*.ipynb")):
+        path = f"{work}/exercises/{released.stem}/{released.name}"
+        yield released.stem, path, partial(described, released=released, student=student)
+    yield "predictions", f"{work}/{NAME}", lambda content: "collected" if content else ""
 
 
 class Linked(OSError):
@@ -141,8 +150,8 @@ def dangling(owner: os.stat_result, home: Path, name: str) -> str:
     return ""
 
 
-def may_be_begun(owner: os.stat_result, path: Path, released: Path, student: str) -> bool:
-    """Whether a set that is only reached by a link may hold answers: what its owner sees there."""
+def may_be_begun(owner: os.stat_result, path: Path, describe: Callable[[bytes], str]) -> bool:
+    """Whether a file that is only reached by a link may hold answers: what its owner sees there."""
     try:
         with rights_of(owner), os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             facts = os.fstat(file.fileno())
@@ -153,7 +162,7 @@ def may_be_begun(owner: os.stat_result, path: Path, released: Path, student: str
         return False
     except OSError:
         return True
-    return bool(described(content, released, student))
+    return bool(describe(content))
 
 
 @contextmanager

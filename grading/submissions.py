@@ -17,6 +17,7 @@ from nbgrader import utils
 from grading import ids, spreadsheets
 from grading.answers import LARGEST, NOTHING, Answers, Issued, cells, digest, named
 from grading.deadlines import Deadline
+from helpers.predictions import NAME
 from tools import exercise_sets, notebooks
 
 DEEPEST, MOST_FILES = 3, 1000  # of a student's folder: levels and files that are looked at
@@ -261,7 +262,7 @@ def other_files(
             name
             for name, path in own
             if not path.name.startswith(".")
-            and path.name != "timestamp.txt"
+            and path.name not in ("timestamp.txt", NAME)
             and ((name, path) in of_several or not any(is_of(each.stem, name) for each in sets))
         )
     )

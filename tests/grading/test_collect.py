@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell
 
-from grading import collect
+from grading import collect, deadlines, submissions
+from helpers import predictions
 from tools import exercise_sets, notebooks
 
 if sys.platform == "win32":
@@ -78,6 +79,37 @@ def test_what_was_begun_is_collected_with_its_time(hub: Hub, capsys) -> None:
     copy = hub.folder / "ada" / SET.stem / SET.name
     assert copy.read_bytes() == path.read_bytes()
     assert copy.with_name("timestamp.txt").read_text() == "1970-01-01 00:00:00 UTC\n"
+
+
+def test_predictions_are_collected_and_hinder_no_grade(hub: Hub, capsys) -> None:
+    hub.write("ada", answer="macs = 1")
+    for student in ("ada", "grace", "zoe"):
+        work = hub.homes / student / "measure-pytorch" / "work"
+        if student != "ada":
+            hub.home(student)
+        path = work / predictions.NAME
+        if student == "zoe":
+            path.symlink_to(hub.homes / "ada" / "measure-pytorch" / "work" / predictions.NAME)
+        else:
+            path.write_text(f"{student}'s")
+            os.utime(path, (0, 0))
+    assert hub.collect(capsys) == [
+        "ada 03_macs_and_flops 1970-01-01 00:00:00 collected",
+        "ada predictions 1970-01-01 00:00:00 collected",
+        "grace predictions 1970-01-01 00:00:00 collected",
+        "zoe predictions - NOT COLLECTED: measure-pytorch/work/predictions.jsonl is a link, or "
+        "leads through one",
+    ]
+    for student in ("ada", "grace"):
+        copy = hub.folder / student / "predictions" / predictions.NAME
+        assert copy.read_text() == f"{student}'s"
+    source = exercise_sets.SOLUTIONS / SET.stem / SET.name
+    students = submissions.students_in(hub.folder)
+    found = submissions.find_submissions(students, {source: []}, deadlines.Deadline())
+    assert [(each.student, each.nothing if each.others else bool(each.file)) for each in found] == [
+        ("ada", True),
+        ("grace", False),
+    ]
 
 
 def test_a_full_disk_leaves_what_was_collected_as_it_was(hub: Hub, capsys, monkeypatch) -> None:
