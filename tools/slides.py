@@ -24,17 +24,17 @@ from nbconvert import SlidesExporter
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from helpers.questions import OPTION
 from tools import notebooks
 
 SLIDES = notebooks.ROOT / "slides"
 PAGE = Path(__file__).with_name("slides.html.j2")
-MOST_WORDS = 60  # of a question, and of a trap
+MOST_WORDS = 60  # of a trap
 
 FOLD = re.compile(r"<details[^>]*>\s*<summary>.*?</summary>|</details>")
 BLOCK = re.compile(r"(?:```.*?```|.+?)(?:\n\n+|\Z)", re.S)
 # A table, a picture, a formula, a listing.
 UNSPEAKABLE = re.compile(r"(\||!\[|\$\$|```)|.*\n(\||```)", re.S)
-OPTION = re.compile(r"\s+(?=\([a-e1-5]\) )")
 SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z`*(])")
 MATH = re.compile(r"(```.*?```|`[^`]*`)|\$\$(.+?)\$\$|\$([^$\n]+)\$", re.S)
 PICTURE = re.compile(r"!\[([^\]]*)\]\((?!\w+:)([^)]+)\)")
@@ -152,6 +152,8 @@ def pieces(cells: list[NotebookNode]) -> Iterator[tuple[str, str | list[Notebook
     ``code`` and ``check``, whose content is a list of cells.
     """
     for cell in cells:
+        if notebooks.is_prediction(cell):
+            continue
         if cell.cell_type == "code":
             outputs = [new_code_cell(outputs=[output]) for output in cell.outputs]
             for output in outputs:
@@ -177,7 +179,7 @@ def of_text(block: str, is_recap: bool) -> Iterator[tuple[str, str | list[Notebo
         yield "section", block.removeprefix("## ")
     elif mark := re.search(r"\*\*(Predict\.\*\*|Trap:)", block):
         text = block[mark.end() :].strip()
-        shown, spoken = trap(text) if mark[1] == "Trap:" else question(text)
+        shown, spoken = trap(text) if mark[1] == "Trap:" else (question(text), "")
         yield "spoken", block[: mark.start()]
         yield "shown", [new_markdown_cell(shown)]
         yield "spoken", spoken
@@ -187,18 +189,11 @@ def of_text(block: str, is_recap: bool) -> Iterator[tuple[str, str | list[Notebo
         yield "spoken", block
 
 
-def question(text: str) -> tuple[str, str]:
-    """What is shown of a prediction, an option a line, and what is said of it before."""
+def question(text: str) -> str:
+    """A prediction with its whole premise, and an option a line."""
     lead, *options = OPTION.split(text)
-    sentences, spoken = SENTENCE.split(lead), []
-    while len(sentences) > 1 and len(" ".join([*sentences, *options]).split()) > MOST_WORDS:
-        spoken.append(sentences.pop(0))
-    shown = ['<p class="predict">Predict</p>', " ".join(sentences)]
-    for option, following in zip(options, [*options[1:], "(a)"], strict=True):
-        is_last = following[1] in "a1"
-        words, *after = SENTENCE.split(option[4:], 1) if is_last else [option[4:]]
-        shown += [f'<b class="option">{option[1]}</b> {words}', *after]
-    return "\n\n".join(shown), " ".join(spoken)
+    shown = [f'<b class="option">{option[1]}</b> {option[4:]}' for option in options]
+    return "\n\n".join(['<p class="predict">Predict</p>', lead, *shown])
 
 
 def trap(text: str) -> tuple[str, str]:

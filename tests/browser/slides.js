@@ -21,7 +21,7 @@ const complaints = (lesson) => {
     predictions += asked.length;
     for (const part of asked.map((one) => one.closest(".jp-Cell"))) {
       const words = plain(part.textContent.replace("Predict", "")).split(" ").length;
-      if (words > 60 + part.querySelectorAll(".option").length) say(`a question of ${words} words`);
+      if (words > 80 + part.querySelectorAll(".option").length) say(`a question of ${words} words`);
     }
     headings.push(...[...slide.querySelectorAll("h2")].map((one) => plain(one.textContent)));
     sources.push(...code.map((one) => plain(one.textContent)));

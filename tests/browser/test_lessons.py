@@ -50,6 +50,7 @@ def page(chromium, folder: Path) -> Iterator:
         path.write_text(json.dumps(values))
     own = {"JUPYTER_CONFIG_DIR": str(folder), "JUPYTER_DATA_DIR": str(folder / "data")}
     own |= {"JUPYTER_RUNTIME_DIR": str(runtime), "PYTHONPATH": str(course)}
+    own["PREDICTIONS_FILE"] = ""  # beside the notebooks, as for a reader
     line = "python -m tools.lab --no-browser --allow-root --LabApp.expose_app_in_browser=True"
     with terminal.started(line, course, stderr=subprocess.DEVNULL, **own) as server:
         while not (servers := [*list_running_servers(runtime)]):
@@ -141,6 +142,35 @@ def test_an_exercise_is_answered_and_checked(page) -> None:
     look(page, path)
 
 
+def test_a_prediction_is_kept_over_a_restart_and_counted(page) -> None:
+    path, chosen = "work/01_timing.ipynb", "You predicted (a), and the answer is (b)."
+    show(page, path)
+    page.wait_for_function("path => idle(path)", arg=path)
+    run(page, path, "setup")
+    assert run(page, path, "clocks-answer").startswith('No prediction yet: write "a", "b" or "c"')
+    write(page, path, "clocks-answer", 'predict("01 clocks", "a")')
+    assert run(page, path, "clocks-answer").startswith("You predict (a): All four report about")
+    for cell in ("clocks-define", "clocks-measure", "clocks-check"):
+        assert (chosen in run(page, path, cell)) == (cell == "clocks-check")
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    item = re.compile("^Restart Kernel and Clear Outputs")
+    page.locator(".lm-Menu-itemLabel", has_text=item).click()
+    page.locator(".jp-Dialog button.jp-mod-accept").click()
+    page.wait_for_function("path => idle(path)", arg=path)
+    run(page, path, "setup")
+    write(page, path, "clocks-answer", 'predict("01 clocks", "?")')
+    assert run(page, path, "clocks-answer").startswith("You predicted (a): All four report about")
+    shown = run(page, path, "record")
+    assert shown.split("\n")[0] == "a––––"
+    assert "1 of 5 answers predicted, and 0 of them right. Go back to:" in shown
+    assert "Wall time and process time: you predicted (a), not (b)." in shown
+    squares = page.locator("div[role=img] > span")
+    colours = squares.evaluate_all("all => all.map((it) => it.style.borderColor)")
+    assert colours == ["rgb(210, 153, 34)", *["rgb(140, 149, 159)"] * 4]
+    page.evaluate("path => end(path)", path)
+    page.wait_for_function("path => !notebookOf(path)", arg=path)
+
+
 def test_a_lesson_and_its_exercises_have_different_tabs(page) -> None:
     """Their files have the same name, and keep it."""
     name = "03_macs_and_flops"
@@ -189,7 +219,8 @@ def write(page, path: str, cell: str, text: str) -> None:
 def run(page, path: str, cell: str) -> str:
     """Run a cell from the keyboard; what is seen below it."""
     before = page.evaluate("place => count(place)", [path, cell])
-    node(page, path, cell).query_selector(".cm-content").click()
+    place = node(page, path, cell)  # a check is folded
+    (place.query_selector(".cm-content") or place.query_selector(".jp-InputPlaceholder")).click()
     page.keyboard.press("Control+Enter")
     page.wait_for_function("place => ran(place)", arg=[path, cell, before])
     return seen(page, path, cell)

@@ -124,3 +124,28 @@ def test_a_check_is_folded_until_it_is_asked_for(page, folder) -> None:
     assert not code.is_visible()
     check.get_by_text("Show the check").click()
     assert code.is_visible()
+
+
+def test_a_button_opens_the_answer_and_the_tally_stays_until_it_is_forgotten(page, folder) -> None:
+    page.goto((folder / "notebooks" / "01_timing.html").as_uri())
+    questions, record = page.locator(".predict"), page.locator(".record-of")
+    asked = questions.count()
+    answer = page.locator("details", has_text="The answer is (b): process_time").first
+    assert answer.get_attribute("open") is None
+    assert f"predicted 0 of the {asked} answers" in record.inner_text()
+    question = questions.first
+    question.get_by_role("button", name="(c) Only thread_time").click()
+    for _ in range(2):
+        assert "You predicted (c), and the answer is (b)." in question.inner_text()
+        assert question.locator("button.right").inner_text().startswith("(b)")
+        assert question.locator("button.chosen").inner_text().startswith("(c)")
+        assert f"predicted 1 of the {asked} answers on this page, and 0 of" in record.inner_text()
+        assert answer.get_attribute("open") is not None
+        page.reload()
+        answer.evaluate("it => { it.open = true; }")  # on a new visit it is folded
+    record.get_by_role("button", name="Forget my answers").click()
+    page.wait_for_load_state()
+    assert f"predicted 0 of the {asked} answers" in record.inner_text()
+    assert question.locator("button:enabled").count() == 3
+    assert 'predict("' not in page.content()
+    assert "record_of(" not in page.content()

@@ -45,7 +45,11 @@ def in_class(lesson: NotebookNode) -> dict:
     code = [cell for cell in cells if cell.cell_type == "code"]
     return {
         "sections": re.findall(r"^## (.+)", text.replace("`", ""), re.M),
-        "code": [cell.source for cell in code if "jupyter" not in cell.metadata],
+        "code": [
+            cell.source
+            for cell in code
+            if "jupyter" not in cell.metadata and not notebooks.is_prediction(cell)
+        ],
         "predictions": text.count("**Predict.**"),
     }
 

@@ -15,6 +15,8 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
+from helpers.questions import CELL, as_html, asked_in
+
 project = html_title = "Measure PyTorch"
 language = "en"
 smartquotes = False
@@ -48,8 +50,9 @@ html_sidebars = {"**": ["contents.html"]}
 html_additional_pages = {"index": "index.html"}  # leads to the README
 html_sourcelink_suffix = ""
 html_use_index = False
-html_static_path = ["site.css"]
+html_static_path = ["site.css", "predictions.js"]
 html_css_files = ["site.css"]
+html_js_files = ["predictions.js"]
 html_math_renderer = "mathml"
 templates_path = ["."]
 
@@ -96,13 +99,48 @@ def gallery(out: Path) -> str:
     return '<div class="gallery">' + "".join(links) + "</div>\n\n"
 
 
+BUTTON = '<button type="button" value="{}">({}) {}</button>'
+QUESTION = """\
+<div class="predict" data-question="{}" data-right="{}">
+{}
+<p aria-live="polite"></p>
+</div>
+"""
+RECORD = """\
+<div class="record-of"><p></p><button type="button" hidden>Forget my answers</button></div>
+"""
+
+
+def with_buttons(cells: list[dict]) -> list[dict]:
+    """A lesson's cells with its options as buttons in place of the cells that keep an answer."""
+    asked = {question.name: question for question in asked_in(cells)}
+    shown = []
+    for cell in cells:
+        source = "".join(cell["source"])
+        if called := CELL.fullmatch(source):
+            question = asked[called["name"]]
+            buttons = [BUTTON.format(a, a, as_html(text)) for a, text in question.options.items()]
+            above = "".join(shown[-1]["source"]).rpartition("**Predict.**")[0]
+            shown[-1]["source"] = f"{above}**Predict.** {question.text}"
+            source = QUESTION.format(question.name, question.right, "\n".join(buttons))
+        elif source.startswith("record_of("):
+            source = RECORD
+        else:
+            shown.append(cell)
+            continue
+        shown.append({"cell_type": "markdown", "id": cell["id"], "metadata": {}, "source": source})
+    return shown
+
+
 def prepare_source(app: Sphinx, page: str, source: list[str]) -> None:
-    """Give the first page the table of contents, and mend the links in what cells put out."""
+    """Give the first page the table of contents, the questions buttons, and tables their links."""
     if page == root_doc:
         charts = gallery(Path(app.outdir, "gallery"))
         source[0] = source[0].replace("| lesson | question", charts + "| lesson | question", 1)
         source[0] += CONTENTS
     elif page.startswith("notebooks/"):
+        notebook = json.loads(source[0])
+        source[0] = json.dumps(notebook | {"cells": with_buttons(notebook["cells"])})
         # MyST follows the links of the text, but not those of a table that a cell puts out.
         source[0] = re.sub(r'(href=\\"\w+)\.ipynb\\"', r'\1.html\\"', source[0])
 
