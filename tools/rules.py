@@ -22,6 +22,7 @@ from tools import notebooks
 LONGEST_CELL, WIDEST_LINE, TALLEST_OUTPUT = 25, 84, 32
 LONGEST_OF_A_TASK = 48  # what an exercise gives is a program, and a check asks for several things
 MOST_MINUTES, MOST_AT_HOME = 38, 15
+LONGEST_QUESTION = 80  # words with its options, so that it fits a slide
 IGNORED, FOLDED = "nbval-ignore-output", "hide-input"
 LINES = ("claim", "outcome")  # what a check displays
 TABLE = tomllib.loads((notebooks.ROOT / "lessons.toml").read_text(encoding="utf-8"))["lesson"]
@@ -360,10 +361,15 @@ def predictions_are_kept(notebook: NotebookNode, path: Path) -> Iterator[str]:
     if f'record_of("{number[1]}")' not in [cell.source for cell in _code(notebook)]:
         yield f'no cell record_of("{number[1]}")'
     try:
-        letters = [question.right for question in questions.asked_in(notebook.cells)]
+        asked = list(questions.asked_in(notebook.cells))
     except ValueError as error:
         yield str(error)
         return
+    for question in asked:
+        words = len(" ".join([question.text, *question.options.values()]).split())
+        if words > LONGEST_QUESTION:
+            yield f"{question.name!r} has {words} words; {LONGEST_QUESTION} at most"
+    letters = [question.right for question in asked]
     for letter in set(letters):
         if letters.count(letter) > len(letters) / 2:
             yield f"({letter}) is the answer to {letters.count(letter)} of {len(letters)} questions"

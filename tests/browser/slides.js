@@ -19,10 +19,6 @@ const complaints = (lesson) => {
     const asked = [...slide.querySelectorAll(".predict")];
     if (asked.length && (code.length || outputs.length)) say("a prediction shares its slide");
     predictions += asked.length;
-    for (const part of asked.map((one) => one.closest(".jp-Cell"))) {
-      const words = plain(part.textContent.replace("Predict", "")).split(" ").length;
-      if (words > 80 + part.querySelectorAll(".option").length) say(`a question of ${words} words`);
-    }
     headings.push(...[...slide.querySelectorAll("h2")].map((one) => plain(one.textContent)));
     sources.push(...code.map((one) => plain(one.textContent)));
 

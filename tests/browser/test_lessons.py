@@ -145,18 +145,14 @@ def test_an_exercise_is_answered_and_checked(page) -> None:
 def test_a_prediction_is_kept_over_a_restart_and_counted(page) -> None:
     path, chosen = "work/01_timing.ipynb", "You predicted (a), and the answer is (b)."
     show(page, path)
-    page.wait_for_function("path => idle(path)", arg=path)
+    start_again(page, path)
     run(page, path, "setup")
     assert run(page, path, "clocks-answer").startswith('No prediction yet: write "a", "b" or "c"')
     write(page, path, "clocks-answer", 'predict("01 clocks", "a")')
     assert run(page, path, "clocks-answer").startswith("You predict (a): All four report about")
     for cell in ("clocks-define", "clocks-measure", "clocks-check"):
         assert (chosen in run(page, path, cell)) == (cell == "clocks-check")
-    page.get_by_role("menuitem", name="Kernel", exact=True).click()
-    item = re.compile("^Restart Kernel and Clear Outputs")
-    page.locator(".lm-Menu-itemLabel", has_text=item).click()
-    page.locator(".jp-Dialog button.jp-mod-accept").click()
-    page.wait_for_function("path => idle(path)", arg=path)
+    start_again(page, path)
     run(page, path, "setup")
     write(page, path, "clocks-answer", 'predict("01 clocks", "?")')
     assert run(page, path, "clocks-answer").startswith("You predicted (a): All four report about")
@@ -203,6 +199,17 @@ def test_a_slow_cell_counts_its_seconds_and_then_says_how_long_it_took(page) -> 
         found = "([place, line]) => secondsBelow(place).match(line)"
         page.wait_for_function(found, arg=[[path, "student"], line])
     page.evaluate("path => end(path)", path)
+
+
+def start_again(page, path: str) -> None:
+    """Restart the kernel from the menu, and remove the outputs."""
+    page.wait_for_function("path => idle(path)", arg=path)
+    page.get_by_role("menuitem", name="Kernel", exact=True).click()
+    item = re.compile("^Restart Kernel and Clear Outputs")
+    page.locator(".lm-Menu-itemLabel", has_text=item).click()
+    page.locator(".jp-Dialog button.jp-mod-accept").click()
+    cleared = "path => idle(path) && !codeCells(path).some((cell) => cell.execution_count)"
+    page.wait_for_function(cleared, arg=path)
 
 
 def node(page, path: str, cell: str):

@@ -129,6 +129,7 @@ BREAKS = [
             ('outcome("01 sum-2")', 'outcome("01 sum-1")'),
             ('record_of("01")', "total"),
             ("(b) It is", "It is"),
+            ("too much.", "too much" + " by far" * 40),
             ("answer is (a)", "answer is (b)"),
         )
     ),
