@@ -2,11 +2,12 @@
 
     python -m tools.slides [01 ...]
 
-A slide holds a question, a cell with its output and its check, a trap, or what cannot be spoken: a
-table, a picture, a formula, a listing. All other text is in the speaker's notes (key S). A question
-has its slide to itself, an output appears one step after its code, and of a check only its lines
-are shown. *At home* is left out. All of this follows from the order of a lesson's cells, so no cell
-says how it is shown. A deck asks nothing of the network: reveal.js is copied next to it.
+A deck is for the room. A slide holds a question with its whole premise, a picture or a result with
+the first claim of its check, a trap, or what cannot be spoken: a table, a drawing, a formula. A
+cell's code is shown only if the cell has the tag ``tool``, which says that it is the call of a tool
+that the reader will type; all other code is run in JupyterLab. All other text is in the speaker's
+notes (key S). *At home* is left out. A deck asks nothing of the network: reveal.js is copied next
+to it.
 """
 
 import html
@@ -30,6 +31,7 @@ from tools import notebooks
 SLIDES = notebooks.ROOT / "slides"
 PAGE = Path(__file__).with_name("slides.html.j2")
 MOST_WORDS = 60  # of a trap
+TOOL = "tool"  # the tag of a cell whose code is shown
 
 FOLD = re.compile(r"<details[^>]*>\s*<summary>.*?</summary>|</details>")
 BLOCK = re.compile(r"(?:```.*?```|.+?)(?:\n\n+|\Z)", re.S)
@@ -44,16 +46,12 @@ LINK_TO_A_FILE = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]+\)")
 
 @dataclass
 class Slide:
-    """``shown`` appears piece by piece; a section's first slide begins a column of the deck."""
+    """``shown`` appears at once, but the outputs of a tool come one step after its code."""
 
-    heading: str
+    title: str
     shown: list[NotebookNode]
     spoken: list[str] = field(default_factory=list)
     begins_section: bool = False
-
-    @property
-    def holds_code(self) -> bool:
-        return any(cell.cell_type == "code" for cell in self.shown)
 
 
 def main(arguments: list[str]) -> int:
@@ -108,12 +106,11 @@ def deck(lesson: NotebookNode) -> NotebookNode:
         result.cells.append(cell)
 
     for slide in slides(lesson):
-        add(new_markdown_cell(slide.heading), "slide" if slide.begins_section else "subslide")
-        for cell in slide.shown[:1]:
-            add(cell, "-")
+        add(new_markdown_cell(slide.title), "slide" if slide.begins_section else "subslide")
+        shows_code = any(cell.cell_type == "code" and cell.source for cell in slide.shown)
+        for number, cell in enumerate(slide.shown):
+            add(cell, "fragment" if shows_code and number else "-")
         add(new_markdown_cell("\n\n".join(slide.spoken)), "notes")
-        for cell in slide.shown[1:]:
-            add(cell, "fragment")
     return result
 
 
@@ -122,26 +119,20 @@ def slides(lesson: NotebookNode) -> list[Slide]:
     subject, question = re.fullmatch(r"# (.+?): (.+)", title).groups()
     above = f'<p class="lesson">{subject}</p>\n\n'
     first = Slide(f"{above}# {capital(question)}", [], [introduction], begins_section=True)
-    result, section, spoken_first = [first], "Set-up", None
+    result, section, notes = [first], question, first.spoken
     for kind, content in pieces(lesson.cells[1:]):
-        if kind == "section":  # Its slide is made when there is something to show on it.
-            section, spoken_first = content, []
-        elif kind == "spoken":
-            (result[-1].spoken if spoken_first is None else spoken_first).append(content)
+        if kind == "section":
+            section = content
+            notes = [] if notes is result[-1].spoken else notes
         elif kind == "notes":
             first.spoken.insert(0, content)
-        elif kind == "check" and spoken_first is None and result[-1].holds_code:
-            result[-1].shown += content
+        elif kind == "spoken":
+            notes.append(content)
         else:
-            words = html.escape(section.replace("`", ""))
-            where = Slide(f'<p class="where">{subject} · {words}</p>', content)
-            if spoken_first is not None:
-                opening = Slide(f"{above}## {section}", [], spoken_first, begins_section=True)
-                result.append(opening)
-                if kind == "shown":  # Code needs the whole height of a slide, other things do not.
-                    opening.shown, where = content, None
-            result += [where] if where else []
-            spoken_first = None
+            begins = notes is not result[-1].spoken
+            slide = Slide(f"{above}## {capital(section)}", content, notes if begins else [], begins)
+            result.append(slide)
+            notes = slide.spoken
     return result
 
 
@@ -149,19 +140,12 @@ def pieces(cells: list[NotebookNode]) -> Iterator[tuple[str, str | list[Notebook
     """(kind, content) of what a lesson holds, in order.
 
     The kinds are ``section``, ``spoken`` and ``notes``, whose content is a text, and ``shown``,
-    ``code`` and ``check``, whose content is a list of cells.
+    whose content is a list of cells.
     """
+    shown = results(cells)
     for cell in cells:
-        if notebooks.is_prediction(cell):
-            continue
-        if cell.cell_type == "code":
-            outputs = [new_code_cell(outputs=[output]) for output in cell.outputs]
-            for output in outputs:
-                output.metadata.transient = {"remove_source": True}
-            if cell.metadata.get("jupyter", {}).get("source_hidden"):
-                yield "check", outputs
-            else:
-                yield "code", [new_code_cell(cell.source, id=cell.id), *outputs]
+        if cell.id in shown:
+            yield "shown", shown[cell.id]
         elif cell.source.startswith(notebooks.NOTES):
             yield "notes", f"**Instructor notes**{FOLD.sub('', cell.source)}"
         elif cell.source.startswith("## At home"):
@@ -170,6 +154,31 @@ def pieces(cells: list[NotebookNode]) -> Iterator[tuple[str, str | list[Notebook
             is_recap = cell.source.startswith("## Recap")
             for block in BLOCK.findall(FOLD.sub("", cell.source).strip()):
                 yield from of_text(block.strip(), is_recap)
+
+
+def results(cells: list[NotebookNode]) -> dict[str, list[NotebookNode]]:
+    """What is shown of a code cell, by its id: of a tool's call its code and its outputs, and the
+    outputs with a picture, or those that are the last before a check, with its first claim."""
+    shown: dict[str, list[NotebookNode]] = {}
+    last, result = None, []  # the last cell with outputs before a check
+    for cell in cells:
+        outputs = [new_code_cell(outputs=[output]) for output in cell.get("outputs", [])]
+        for output in outputs:
+            output.metadata.transient = {"remove_source": True}
+        if cell.source.startswith("## "):
+            last = None
+        elif cell.metadata.get("jupyter", {}).get("source_hidden"):
+            if last:
+                shown[last.id] = [*result, *outputs[:1]]
+            last = None
+        elif TOOL in cell.metadata.get("tags", []):
+            last, result = cell, [new_code_cell(cell.source, id=cell.id), *outputs]
+            shown[cell.id] = result
+        elif outputs and not notebooks.is_prediction(cell):
+            last, result = cell, outputs
+            if any("<img" in str(output.outputs) for output in outputs):
+                shown[cell.id] = result
+    return shown
 
 
 def of_text(block: str, is_recap: bool) -> Iterator[tuple[str, str | list[NotebookNode]]]:
