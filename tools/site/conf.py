@@ -35,19 +35,20 @@ myst_heading_anchors = 4  # for links such as README.md#for-students
 
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {
+    "navbar_start": ["home.html"],
     "navbar_center": [],
     "navbar_align": "right",
     "navbar_end": ["theme-switcher"],
     "article_header_start": [],
     "article_header_end": ["download.html"],
     "primary_sidebar_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": [],
     "footer_end": [],
     "search_bar_text": "Search the course",
 }
-html_sidebars = {"**": ["contents.html"]}
-html_additional_pages = {"index": "index.html"}  # leads to the README
+html_sidebars = {"**": ["contents.html"], "index": []}
+html_additional_pages = {"index": "index.html"}
 html_sourcelink_suffix = ""
 html_use_index = False
 html_static_path = ["site.css", "predictions.js"]
@@ -79,24 +80,26 @@ docs/*
 """
 
 
-def gallery(out: Path) -> str:
-    """A chart of each lesson, as a link to its page; the charts are written into ``out``."""
+def front_page(app: Sphinx, page: str, template: str, context: dict, doctree: None) -> None:
+    """Give the landing page a chart of each lesson, and the pages about the course."""
+    if page != "index":
+        return
+    out = Path(app.outdir, "gallery")
     out.mkdir(parents=True, exist_ok=True)
-    links = []
-    for lesson in tomllib.loads(Path("lessons.toml").read_text(encoding="utf-8"))["lesson"]:
+    lessons = tomllib.loads(Path("lessons.toml").read_text(encoding="utf-8"))["lesson"]
+    for lesson in lessons:
         notebook = json.loads(
             Path("notebooks", f"{lesson['name']}.ipynb").read_text(encoding="utf-8")
         )
         (cell,) = [cell for cell in notebook["cells"] if cell["id"] == lesson["picture"]]
         shown = "".join("".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"])
-        alt, chart = re.search(r'Title: (.+?)\. .+?base64,([^"]+)', shown).groups()
+        alt, chart = re.search(r'alt="([^"]+)".+?base64,([^"]+)', shown).groups()
         (out / f"{lesson['name']}.png").write_bytes(base64.b64decode(chart))
-        links.append(
-            f'<a href="notebooks/{lesson["name"]}.html">'
-            f'<img src="{out.name}/{lesson["name"]}.png" alt="{alt}">'
-            f"{lesson['number']} {lesson['title']}</a>"
-        )
-    return '<div class="gallery">' + "".join(links) + "</div>\n\n"
+        lesson["alt"], lesson["says"] = alt, re.search(r"Title: (.+?)\. ", alt)[1]
+        lesson["asks"] = as_html(lesson["question"])
+    about = [name for name in sorted(app.env.titles) if not name.startswith("notebooks/")]
+    context["lessons"] = {lesson["name"]: lesson for lesson in lessons}
+    context["about"] = {name: app.env.titles[name].astext() for name in about if name != root_doc}
 
 
 BUTTON = '<button type="button" value="{}">({}) {}</button>'
@@ -133,10 +136,8 @@ def with_buttons(cells: list[dict]) -> list[dict]:
 
 
 def prepare_source(app: Sphinx, page: str, source: list[str]) -> None:
-    """Give the first page the table of contents, the questions buttons, and tables their links."""
+    """Give the README the table of contents, the questions buttons, and tables their links."""
     if page == root_doc:
-        charts = gallery(Path(app.outdir, "gallery"))
-        source[0] = source[0].replace("| lesson | question", charts + "| lesson | question", 1)
         source[0] += CONTENTS
     elif page.startswith("notebooks/"):
         notebook = json.loads(source[0])
@@ -156,4 +157,5 @@ def visit_formula(writer, node: nodes.math | nodes.math_block) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", prepare_source)
+    app.connect("html-page-context", front_page)
     app.add_html_math_renderer("mathml", (visit_formula, None), (visit_formula, None))
