@@ -35,8 +35,8 @@ TOOL = "tool"  # the tag of a cell whose code is shown
 
 FOLD = re.compile(r"<details[^>]*>\s*<summary>.*?</summary>|</details>")
 BLOCK = re.compile(r"(?:```.*?```|.+?)(?:\n\n+|\Z)", re.S)
-# A table, a picture, a formula, a listing.
-UNSPEAKABLE = re.compile(r"(\||!\[|\$\$|```)|.*\n(\||```)", re.S)
+# A table, a picture, a formula, a drawing in letters.
+UNSPEAKABLE = re.compile(r"(\||!\[|\$\$|```(text)?\n)|.*\n(\||```(text)?\n)", re.S)
 SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z`*(])")
 MATH = re.compile(r"(```.*?```|`[^`]*`)|\$\$(.+?)\$\$|\$([^$\n]+)\$", re.S)
 PICTURE = re.compile(r"!\[([^\]]*)\]\((?!\w+:)([^)]+)\)")
@@ -119,7 +119,7 @@ def slides(lesson: NotebookNode) -> list[Slide]:
     subject, question = re.fullmatch(r"# (.+?): (.+)", title).groups()
     above = f'<p class="lesson">{subject}</p>\n\n'
     first = Slide(f"{above}# {capital(question)}", [], [introduction], begins_section=True)
-    result, section, notes = [first], question, first.spoken
+    result, section, notes = [first], capital(question), first.spoken
     for kind, content in pieces(lesson.cells[1:]):
         if kind == "section":
             section = content
@@ -130,7 +130,7 @@ def slides(lesson: NotebookNode) -> list[Slide]:
             notes.append(content)
         else:
             begins = notes is not result[-1].spoken
-            slide = Slide(f"{above}## {capital(section)}", content, notes if begins else [], begins)
+            slide = Slide(f"{above}## {section}", content, notes if begins else [], begins)
             result.append(slide)
             notes = slide.spoken
     return result
@@ -157,27 +157,33 @@ def pieces(cells: list[NotebookNode]) -> Iterator[tuple[str, str | list[Notebook
 
 
 def results(cells: list[NotebookNode]) -> dict[str, list[NotebookNode]]:
-    """What is shown of a code cell, by its id: of a tool's call its code and its outputs, and the
-    outputs with a picture, or those that are the last before a check, with its first claim."""
+    """What is shown of a code cell, by its id.
+
+    Of a tool's call these are its code and its outputs. Of the other cells it is each picture and,
+    where a check follows and nothing else was shown of the section since the last one, the outputs
+    before it. A check's first claim goes below the last of them.
+    """
     shown: dict[str, list[NotebookNode]] = {}
-    last, result = None, []  # the last cell with outputs before a check
+    waiting, last = "", ("", [])  # the id of what waits for its claim, and the last outputs
     for cell in cells:
         outputs = [new_code_cell(outputs=[output]) for output in cell.get("outputs", [])]
         for output in outputs:
             output.metadata.transient = {"remove_source": True}
+        pictures = [output for output in outputs if "<img" in str(output.outputs)]
         if cell.source.startswith("## "):
-            last = None
+            waiting, last = "", ("", [])
         elif cell.metadata.get("jupyter", {}).get("source_hidden"):
-            if last:
-                shown[last.id] = [*result, *outputs[:1]]
-            last = None
+            if not waiting and last[0]:
+                waiting, shown[last[0]] = last
+            if waiting:
+                shown[waiting] = [*shown[waiting], *outputs[:1]]
+            waiting, last = "", ("", [])
         elif TOOL in cell.metadata.get("tags", []):
-            last, result = cell, [new_code_cell(cell.source, id=cell.id), *outputs]
-            shown[cell.id] = result
+            waiting, shown[cell.id] = cell.id, [new_code_cell(cell.source, id=cell.id), *outputs]
+        elif pictures:
+            waiting, shown[cell.id] = cell.id, pictures
         elif outputs and not notebooks.is_prediction(cell):
-            last, result = cell, outputs
-            if any("<img" in str(output.outputs) for output in outputs):
-                shown[cell.id] = result
+            last = cell.id, outputs
     return shown
 
 

@@ -1,5 +1,5 @@
 // What an audience would stumble over in the deck that is open: a sentence each. `lesson` is what
-// the notebook says: its sections, its code, the number of its predictions.
+// the notebook says: its sections, its tools' calls, the numbers of its predictions and pictures.
 
 const SMALLEST = 16; // pixels of type, in a view of 1280 × 720
 const plain = (text) => text.replace(/\s+/g, " ").trim();
@@ -7,7 +7,7 @@ const plain = (text) => text.replace(/\s+/g, " ").trim();
 const complaints = (lesson) => {
   const found = [];
   const headings = [], sources = [];
-  let predictions = 0;
+  let predictions = 0, pictures = 0;
   Reveal.getSlides().forEach((slide, number) => {
     const say = (what) => found.push(`slide ${number + 1}: ${what}`);
     const { h, v } = Reveal.getIndices(slide);
@@ -15,6 +15,11 @@ const complaints = (lesson) => {
     const seen = (part) => part.checkVisibility({ visibilityProperty: true, opacityProperty: true });
     const code = [...slide.querySelectorAll(".jp-CodeCell .highlight")];
     const outputs = [...slide.querySelectorAll(".jp-OutputArea-child")];
+    const claims = slide.querySelectorAll(".claim");
+    if (!slide.querySelector("h1, h2")) say("it has no title");
+    if (claims.length && claims.length === outputs.length && !code.length) say("a claim is alone");
+    if (claims.length > 1) say("more than one claim");
+    pictures += slide.querySelectorAll(".jp-OutputArea-child img").length;
     if (code.some(seen) && outputs.some(seen)) say("an output comes with its code, not after it");
     const asked = [...slide.querySelectorAll(".predict")];
     if (asked.length && (code.length || outputs.length)) say("a prediction shares its slide");
@@ -50,7 +55,8 @@ const complaints = (lesson) => {
   for (const title of lesson.sections)
     if (!headings.includes(plain(title))) found.push(`no slide opens the section ${title}`);
   const order = sources.join("\n") === lesson.code.map(plain).join("\n");
-  if (!order) found.push("the code cells are not those of the notebook, one by one, in order");
+  if (!order) found.push("the code is not that of the tools' calls, one by one, in order");
+  if (pictures !== lesson.pictures) found.push(`${pictures} pictures instead of ${lesson.pictures}`);
   if (predictions !== lesson.predictions)
     found.push(`${predictions} predictions instead of ${lesson.predictions}`);
   return found;

@@ -42,22 +42,21 @@ def in_class(lesson: NotebookNode) -> dict:
     at_home = (i for i, cell in enumerate(lesson.cells) if cell.source.startswith("## At home"))
     cells = lesson.cells[: next(at_home, None)]
     text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    code = [cell for cell in cells if cell.cell_type == "code"]
+    tools = [cell.source for cell in cells if slides.TOOL in cell.metadata.get("tags", [])]
     return {
         "sections": re.findall(r"^## (.+)", text.replace("`", ""), re.M),
-        "code": [
-            cell.source
-            for cell in code
-            if "jupyter" not in cell.metadata and not notebooks.is_prediction(cell)
-        ],
+        "code": tools,
         "predictions": text.count("**Predict.**"),
+        "pictures": sum(
+            "<img" in str(output) for cell in cells for output in cell.get("outputs", [])
+        ),
     }
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.name)
 def test_a_deck_is_for_a_class(opened, lesson: Path) -> None:
     expected = in_class(notebooks.read(lesson))
-    assert expected["code"]
+    assert expected["pictures"]
     assert expected["predictions"]
     assert opened(lesson).evaluate("lesson => complaints(lesson)", expected) == []
 
