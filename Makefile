@@ -62,7 +62,7 @@ test-twice: $(READY) # each notebook twice in one kernel, under a malloc that ke
 	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=0 \
 	  $(BIN)/python -m pytest $(PARALLEL) --twice notebooks tests
 
-refresh: $(READY) $(GRADERS) # then the exercises are released from their solutions
+refresh: $(READY) $(GRADERS) $(MAKERS) # then the exercises are released from their solutions
 	$(BIN)/python -m tools.refresh $(NOTEBOOK)
 	@$(BIN)/python -m tools.exercise_sets release
 

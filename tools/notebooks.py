@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 # How the cells begin that only an instructor sees.
 NOTES = "<details><summary>Instructor notes</summary>"
+# The kind of an output that JupyterLab draws as a picture that moves: helpers/plotting/moving.py.
+MOVING = "application/vnd.vegalite.v5+json"
 SANITIZE = ROOT / "tools" / "nbval_sanitize.cfg"
 
 # The same for a refresh and for a test, so that both see the same output:

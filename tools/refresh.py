@@ -8,9 +8,12 @@ committed. Otherwise it takes all outputs of the new run, because the numbers of
 have to agree with one another. A notebook that its author saves during the run is not written.
 """
 
+import base64
+import io
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import nbformat
@@ -18,9 +21,12 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from nbformat.reader import NotJSONError
+from PIL import Image
 
 from tools import notebooks
 
+VEGA_LITE = "5.20"  # the one that JupyterLab brings
+SHARP = 1.5  # pixels of a still picture for each of the chart
 READ_BY_CELLS = ("helpers", "notebooks/scripts", "assets/recordings")
 
 
@@ -54,7 +60,7 @@ def refresh(path: Path) -> int:
     """Execute the notebook at ``path`` and write it back; return how many cells really changed."""
     content = path.read_bytes()
     stored = notebooks.canonical(nbformat.reads(content.decode(), as_version=4))
-    fresh = notebooks.canonical(execute(stored, path.parent))
+    fresh = with_stills(notebooks.canonical(execute(stored, path.parent)))
     committed = committed_sources(path)
     changed = 0
     for old, new in zip(stored.cells, fresh.cells, strict=True):
@@ -88,6 +94,22 @@ def execute(
         resources={"metadata": {"path": str(folder)}},
     ).execute(**kernel)
     return copy
+
+
+def with_stills(notebook: NotebookNode) -> NotebookNode:
+    """The notebook, in which each picture that moves has a still one, too: for decks and GitHub."""
+    for output in chain(*(cell.get("outputs", []) for cell in notebook.cells)):
+        if chart := output.get("data", {}).get(notebooks.MOVING):
+            from vl_convert import vegalite_to_png  # only makers have it
+
+            png = vegalite_to_png(chart, vl_version=VEGA_LITE, scale=SHARP)
+            still = io.BytesIO()  # a chart has few colours
+            Image.open(io.BytesIO(png)).convert("RGB").quantize(64).save(
+                still, "png", optimize=True
+            )
+            output.data["image/png"] = base64.b64encode(still.getvalue()).decode()
+            output.metadata["image/png"] = {"alt": chart["description"]}
+    return notebook
 
 
 def compared(cell: NotebookNode) -> list[tuple[str, str]]:

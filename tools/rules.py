@@ -69,6 +69,8 @@ def every_figure_has_alt_text(notebook: NotebookNode, path: Path) -> Iterator[st
             for kind in {"image/png", "image/jpeg", "image/svg+xml"} & set(data):
                 if not output.metadata.get(kind, {}).get("alt"):
                     yield f"{cell.id}: an {kind} without alt text; show it with helpers.plotting"
+            if notebooks.MOVING in data and "image/png" not in data:
+                yield f"{cell.id}: a picture that moves without a still one; make refresh"
             found += data.get("text/html", "")
         for tag in re.findall(r"<img\b[^>]*>", found):
             if not re.search(r'\balt="[^"]{10,}"', tag):

@@ -1,0 +1,272 @@
+"""Pictures that move: a slider to turn, or a timeline to zoom.
+
+Each is a chart of Vega-Lite, as JSON, which JupyterLab and VS Code draw by themselves: without a
+kernel, a widget or a network, and also from a stored notebook. Its text form says what the slider
+shows at its first position; ``make refresh`` adds a still picture for decks and for GitHub.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from IPython.display import display
+
+from helpers import _input
+from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED
+
+KIND = "application/vnd.vegalite.v5+json"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # a name: nothing is fetched
+GIGABYTE = 1e9
+WIDTH = 560  # pixels, so that a phone's page or a slide has room for it
+
+
+def amdahl(first: int = 10) -> None:
+    """How many times as fast a program becomes if one part of it becomes ``times`` as fast.
+
+    x is the part's fraction of the time, and the slider, which begins at ``first``, says how many
+    times as fast the part becomes. Amdahl, 1967: 1 / (1 - p + p / times).
+    """
+    _input.positive("first", first, what="a speedup")
+    slider = _slider("times", first, 1, 100, "this part becomes … times as fast:")
+    axes = {
+        "x": {"field": "p", "type": "quantitative", "title": "fraction of the time in this part"},
+        "y": {
+            "field": "speedup",
+            "type": "quantitative",
+            "title": "speedup of the program (log scale)",
+            "scale": {"type": "log", "domain": [1, 100]},
+        },
+    }
+    axes["x"] |= {"axis": {"format": ".0%"}}
+    show_moving(
+        {
+            "title": "However fast one part becomes, the others set the limit",
+            "params": [slider],
+            "data": {"sequence": {"start": 0, "stop": 0.991, "step": 0.01, "as": "p"}},
+            "layer": [
+                {
+                    "transform": [{"calculate": "1 / (1 - datum.p)", "as": "speedup"}],
+                    "mark": {"type": "line", "color": GREY, "strokeDash": [6, 4]},
+                    "encoding": axes,
+                },
+                {
+                    "transform": [
+                        {"calculate": "1 / (1 - datum.p + datum.p / times)", "as": "speedup"}
+                    ],
+                    "mark": {"type": "line", "color": BLUE, "strokeWidth": 3, "tooltip": True},
+                    "encoding": axes,
+                },
+            ],
+        },
+        "A curve with a slider. Amdahl's law: the speedup of a program against the fraction of its "
+        f"time in one part that becomes {first} times as fast (the slider goes from 1 to 100). The "
+        "dashed curve is the limit, at which the part takes no time at all.",
+    )
+
+
+def budget(
+    parts: Mapping[str, tuple[float, float]], cards: Sequence[float], *, first: int, most: int
+) -> None:
+    """How much memory a training step takes at its peak, and on which cards it fits.
+
+    ``parts`` maps a name to (bytes for any batch, further bytes per image), ``cards`` are the bytes
+    of each card's memory. The slider is the batch, from 1 to ``most``, and begins at ``first``.
+    """
+    _input.filled("parts", parts, what="part")
+    _input.each(_input.positive, "cards", cards, what="bytes")
+    rows = [
+        {"part": name, "order": order, "fixed": fixed, "image": image}
+        for order, (name, (fixed, image)) in enumerate(parts.items())
+    ]
+    fixed, image = (sum(row[key] for row in rows) for key in ("fixed", "image"))
+    at_first = ", ".join(
+        f"{row['part']} {(row['fixed'] + first * row['image']) / GIGABYTE:.2f} GB" for row in rows
+    )
+    lines = [{"card": card / GIGABYTE, "label": f"{card / GIGABYTE:g} GB"} for card in cards]
+    x = {"type": "quantitative", "scale": {"domain": [0, 1.05 * max(cards) / GIGABYTE]}}
+    fits = f"{fixed} + batch * {image} <= datum.card * {GIGABYTE}"
+    limit = {
+        "x": x | {"field": "card"},
+        "color": {"condition": {"test": fits, "value": GREEN}, "value": RED},
+    }
+    size = f"(datum.fixed + batch * datum.image) / {GIGABYTE}"
+    bar = {
+        "data": {"values": rows},
+        "transform": [{"calculate": size, "as": "size"}],
+        "mark": {"type": "bar", "tooltip": True, "size": 44},
+        "encoding": {
+            "x": x | {"field": "size", "stack": "zero", "title": "memory at the peak, GB"},
+            "color": {
+                "field": "part",
+                "type": "nominal",
+                "title": None,
+                "scale": {"domain": [*parts], "range": [BLUE, ORANGE, GREEN, RED, GREY]},
+                "legend": {"orient": "top", "offset": 20},
+            },
+            "order": {"field": "order"},
+        },
+    }
+    show_moving(
+        {
+            "title": "Only some parts grow with the batch, and each card has its limit",
+            "height": 110,
+            "params": [_slider("batch", first, 1, most, "images in a batch:")],
+            "resolve": {"scale": {"color": "independent"}},
+            "layer": [
+                bar,
+                {
+                    "data": {"values": lines},
+                    "mark": {"type": "rule", "strokeDash": [6, 4], "strokeWidth": 2},
+                    "encoding": limit,
+                },
+                {
+                    "data": {"values": lines},
+                    "mark": {"type": "text", "baseline": "bottom", "y": 0, "dy": -3},
+                    "encoding": limit | {"text": {"field": "label"}},
+                },
+            ],
+        },
+        f"A bar with a slider for the batch, from 1 to {most} images. With {first}, the peak of a "
+        f"step is {(fixed + first * image) / GIGABYTE:.2f} GB: {at_first}. Dashed lines are "
+        f"the cards' limits: {', '.join(line['label'] for line in lines)}; a line is green if the "
+        "step fits, and red if not.",
+    )
+
+
+def users(
+    weights: float, per_token: float, cards: Mapping[str, float], *, first: int, most: int
+) -> None:
+    """How many users' key-value caches fit on a card beside a language model's weights.
+
+    ``weights`` are the number of weights, ``per_token`` the bytes of the cache per token, ``cards``
+    maps names to bytes. The sliders are the tokens per user, from 256 to ``most``, and the bits
+    per weight.
+    """
+    _input.positive("weights", weights, what="a number of weights")
+    _input.positive("per_token", per_token, what="bytes")
+    _input.filled("cards", cards, what="card")
+    rows = [{"card": name, "bytes": size} for name, size in cards.items()]
+    tokens = _slider("tokens", first, 256, most, "tokens per user:", step=256)
+    bits = {
+        "name": "bits",
+        "value": 16,
+        "bind": {"input": "select", "options": [4, 8, 16], "name": "bits per weight: "},
+    }
+    fitting = f"max(0, floor((datum.bytes - {weights} * bits / 8) / (tokens * {per_token})))"
+    at_first = ", ".join(
+        f"{name} {max(0, int((size - 2 * weights) // (first * per_token)))}"
+        for name, size in cards.items()
+    )
+    encoding = {
+        "y": {"field": "card", "type": "nominal", "title": None, "sort": None},
+        "x": {
+            "field": "users",
+            "type": "quantitative",
+            "title": "users whose caches fit beside the weights (log scale)",
+            "scale": {"type": "symlog", "domain": [0, 3000]},
+            "axis": {"values": [0, 1, 3, 10, 30, 100, 300, 1000, 3000]},
+        },
+    }
+    show_moving(
+        {
+            "title": "Each user's cache takes memory, so longer texts leave room for fewer users",
+            "height": {"step": 42},
+            "params": [tokens, bits],
+            "data": {"values": rows},
+            "transform": [{"calculate": fitting, "as": "users"}],
+            "layer": [
+                {"mark": {"type": "circle", "size": 160, "color": BLUE, "tooltip": True}},
+                {
+                    "mark": {"type": "text", "align": "left", "dx": 12},
+                    "encoding": {"text": {"field": "users"}},
+                },
+            ],
+            "encoding": encoding,
+        },
+        f"Dots with a slider for the tokens per user, from 256 to {most}, and a choice of 4, 8 or "
+        "16 bits per weight. Users whose key-value caches fit beside the weights, with "
+        f"{first} tokens each and 16 bits: {at_first}.",
+    )
+
+
+def zoomable(
+    spans: Sequence[tuple[str, float, float, str]], *, title: str, links: Sequence = ()
+) -> None:
+    """A timeline to zoom with the mouse's wheel and to move, which names each span under the mouse.
+
+    ``spans`` are (lane, start, end, name), in milliseconds; lanes are drawn in their order.
+    ``links`` are pairs of places in ``spans``: a launch and its kernel are joined by a line.
+    """
+    _input.filled("spans", spans, what="span")
+    lanes = [*dict.fromkeys(lane for lane, *_ in spans)]
+    keys = ("lane", "start", "end", "name")
+    rows = [dict(zip(keys, span, strict=True)) for span in spans]
+    for row in rows:
+        row["start"], row["end"] = round(row["start"], 4), round(row["end"], 4)
+    joined = [
+        {
+            "lane": rows[a]["lane"],
+            "to": rows[b]["lane"],
+            "start": rows[a]["start"],
+            "end": rows[b]["start"],
+        }
+        for a, b in links
+    ]
+    lane = {"field": "lane", "type": "nominal", "title": None, "sort": lanes}
+    x = {"field": "start", "type": "quantitative", "title": "time, ms"}
+    layers = [
+        {
+            "data": {"values": rows},
+            "params": [
+                {
+                    "name": "zoom",
+                    "select": {"type": "interval", "encodings": ["x"]},
+                    "bind": "scales",
+                }
+            ],
+            "mark": {"type": "bar", "stroke": "white", "strokeWidth": 0.5, "height": {"band": 0.7}},
+            "encoding": {
+                "x": x,
+                "x2": {"field": "end"},
+                "y": lane,
+                "color": lane
+                | {"legend": None, "scale": {"range": [ORANGE, BLUE, GREEN, RED, GREY]}},
+                "tooltip": [
+                    {"field": "name"},
+                    {"field": "start", "title": "start, ms"},
+                    {"field": "end", "title": "end, ms"},
+                ],
+            },
+        }
+    ]
+    if joined:
+        layers.append(
+            {
+                "data": {"values": joined},
+                "mark": {"type": "rule", "color": GREY, "opacity": 0.5, "clip": True},
+                "encoding": {
+                    "x": x,
+                    "x2": {"field": "end"},
+                    "y": lane | {"bandPosition": 0.85},
+                    "y2": {"field": "to", "bandPosition": 0.15},
+                },
+            }
+        )
+    first, last = min(row["start"] for row in rows), max(row["end"] for row in rows)
+    counts = ", ".join(f"{name} {sum(row['lane'] == name for row in rows)}" for name in lanes)
+    show_moving(
+        {"title": title, "height": {"step": 48}, "layer": layers},
+        f"A timeline to zoom. Title: {title}. From {first:.3f} to {last:.3f} ms; spans per lane: "
+        f"{counts}" + f"; {len(joined)} launches are joined to their kernels." * bool(joined),
+    )
+
+
+def show_moving(spec: dict, description: str) -> None:
+    """Display a chart of Vega-Lite with ``description`` as its text form."""
+    full = {"$schema": SCHEMA, "description": description, "width": WIDTH, "height": 240}
+    full |= {"background": "white", "config": {"view": {"stroke": None}}}
+    full["usermeta"] = {"embedOptions": {"actions": False, "renderer": "svg"}}
+    display({KIND: full | spec, "text/plain": description}, raw=True)
+
+
+def _slider(name: str, first: float, low: float, high: float, label: str, step: float = 1) -> dict:
+    bind = {"input": "range", "min": low, "max": high, "step": step, "name": f"{label} "}
+    return {"name": name, "value": first, "bind": bind}

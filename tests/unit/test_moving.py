@@ -1,0 +1,76 @@
+"""Pictures that move: the right numbers at first, and another picture when a slider is turned."""
+
+import copy
+
+import pytest
+
+from helpers.plotting import moving
+
+PARTS = {"parameters": (1e9, 0.0), "activations": (0.0, 1e8)}
+SPANS = [("CPU", 0.0, 1.0, "launch"), ("GPU", 2.0, 5.0, "kernel")]
+CHARTS = {
+    "amdahl": lambda: moving.amdahl(first=4),
+    "budget": lambda: moving.budget(PARTS, [8e9, 16e9], first=32, most=256),
+    # 16 GB of weights leave 4 GB: 2 users of 16,384 tokens with 131,072 bytes each take 4.29 GB.
+    "users": lambda: moving.users(8e9, 131_072, {"a card": 20e9}, first=16_384, most=32_768),
+    "zoomable": lambda: moving.zoomable(SPANS, title="A launch", links=[(0, 1)]),
+}
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch):
+    """``shown(name)``: the chart, as JSON, and its text form."""
+    bundles = []
+    monkeypatch.setattr(moving, "display", lambda bundle, raw: bundles.append(bundle))
+
+    def show(name: str) -> tuple[dict, str]:
+        CHARTS[name]()
+        bundle = bundles.pop()
+        assert bundle[moving.KIND]["description"] == bundle["text/plain"]
+        return bundle[moving.KIND], bundle["text/plain"]
+
+    return show
+
+
+def test_the_text_says_what_is_seen_at_first(shown) -> None:
+    assert "in one part that becomes 4 times as fast" in shown("amdahl")[1]
+    words = "With 32, the peak of a step is 4.20 GB: parameters 1.00 GB, activations 3.20 GB."
+    assert words in shown("budget")[1]
+    assert shown("users")[1].endswith("with 16384 tokens each and 16 bits: a card 1.")
+    assert "spans per lane: CPU 1, GPU 1; 1 launches are joined" in shown("zoomable")[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "seen"),
+    [
+        ("amdahl", {"times": 100}, ""),
+        ("budget", {"batch": 200}, moving.RED),  # 21 GB fit on neither card
+        ("users", {"tokens": 4096}, ">7<"),
+        ("users", {"bits": 4}, ">7<"),
+    ],
+)
+def test_turning_a_slider_changes_the_picture(shown, name: str, values: dict, seen: str) -> None:
+    svg = pytest.importorskip("vl_convert", reason="requirements-make.txt").vegalite_to_svg
+    before, _ = shown(name)
+    after = copy.deepcopy(before)
+    for param in after["params"]:
+        param["value"] = values.get(param["name"], param["value"])
+    first, turned = (svg(chart, vl_version="5.20") for chart in (before, after))
+    assert first != turned
+    assert seen in turned
+
+
+def test_a_launch_is_joined_to_its_kernel(shown) -> None:
+    svg = pytest.importorskip("vl_convert", reason="requirements-make.txt").vegalite_to_svg
+    drawn = svg(shown("zoomable")[0], vl_version="5.20")
+    for name in ("launch", "kernel"):  # the text of each span, for the mouse and a screen reader
+        assert f"name: {name}" in drawn
+
+
+def test_a_chart_of_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="spans"):
+        moving.zoomable([], title="")
+    with pytest.raises(ValueError, match="cards"):
+        moving.budget(PARTS, [0], first=1, most=2)
+    with pytest.raises(ValueError, match="per_token"):
+        moving.users(1, 0, {"a card": 1}, first=1, most=2)
