@@ -7,14 +7,15 @@ shows at its first position; ``make refresh`` adds a still picture for decks and
 
 from collections.abc import Mapping, Sequence
 
+import pandas as pd
 from IPython.display import display
 
-from helpers import _input
+from helpers import _input, units
 from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED
 
 KIND = "application/vnd.vegalite.v5+json"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # a name: nothing is fetched
-GIGABYTE = 1e9
+GIGABYTE = GIGA = 1e9
 WIDTH = 560  # pixels, so that a phone's page or a slide has room for it
 
 
@@ -187,6 +188,82 @@ def users(
     )
 
 
+def roofline_by_batch(
+    intensities: Mapping[str, Mapping[int, float]], *, peak: float, bandwidth: float, title: str
+) -> None:
+    """How fast each layer could be, under the roof of this computer, for one batch after another.
+
+    ``intensities`` maps a layer to its arithmetic intensity (FLOP/B, exact) by batch; all have the
+    same batches. ``peak`` (FLOP/s) and ``bandwidth`` (B/s) are measured, so the output is no
+    exact one: its cell needs the tag ``nbval-ignore-output``. The slider is the batch.
+    """
+    _input.filled("intensities", intensities, what="layer")
+    _input.positive("peak", peak, what="a rate in FLOP/s")
+    _input.positive("bandwidth", bandwidth, what="a rate in B/s")
+    batches = [*next(iter(intensities.values()))]
+    rows = [
+        {"layer": layer, "place": place, "batch": batch, "intensity": by_batch[batch]}
+        for layer, by_batch in intensities.items()
+        for place, batch in enumerate(batches)
+    ]
+    low, high = min(row["intensity"] for row in rows), max(row["intensity"] for row in rows)
+    ridge = peak / bandwidth
+    low, high = min(low, ridge) / 3, max(high, ridge) * 6
+    roof = [{"x": low, "y": low * bandwidth}, {"x": ridge, "y": peak}, {"x": high, "y": peak}]
+    roof = [{"x": point["x"], "y": point["y"] / GIGA} for point in roof]
+    x = {
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": [low, high]},
+        "title": "arithmetic intensity in FLOP/B (log scale)",
+    }
+    y = {
+        "type": "quantitative",
+        "scale": {"type": "log"},
+        "title": "highest possible rate in GFLOP/s (log scale)",
+    }
+    at_place = [
+        {"filter": "datum.place == place"},
+        {"calculate": f"min({peak}, datum.intensity * {bandwidth}) / {GIGA}", "as": "rate"},
+    ]
+    dots = {"x": x | {"field": "intensity"}, "y": y | {"field": "rate"}}
+    show_moving(
+        {
+            "title": title,
+            "params": [_slider("place", 0, 0, len(batches) - 1, "a larger batch:")],
+            "layer": [
+                {
+                    "data": {"values": roof},
+                    "mark": {"type": "line", "color": RED, "strokeWidth": 2.5},
+                    "encoding": {"x": x | {"field": "x"}, "y": y | {"field": "y"}},
+                },
+                {
+                    "data": {"values": rows},
+                    "transform": at_place,
+                    "mark": {"type": "circle", "size": 130, "color": BLUE, "tooltip": True},
+                    "encoding": dots,
+                },
+                {
+                    "data": {"values": rows},
+                    "transform": [
+                        *at_place,
+                        {"calculate": "datum.layer + ', batch ' + datum.batch", "as": "label"},
+                    ],
+                    "mark": {"type": "text", "align": "left", "dx": 10, "dy": 12},
+                    "encoding": dots | {"text": {"field": "label"}},
+                },
+            ],
+        },
+        f"A roofline with a slider for the batch. Title: {title}. A roof that rises with "
+        f"{units.rate(bandwidth, 'B')} and is flat at {units.rate(peak, 'FLOP')}. "
+        + "; ".join(
+            f"{layer}: {by[batches[0]]:.3g} FLOP/B at batch {batches[0]}, "
+            f"{by[batches[-1]]:.3g} at {batches[-1]}"
+            for layer, by in intensities.items()
+        )
+        + ".",
+    )
+
+
 def zoomable(
     spans: Sequence[tuple[str, float, float, str]], *, title: str, links: Sequence = ()
 ) -> None:
@@ -211,7 +288,7 @@ def zoomable(
         for a, b in links
     ]
     lane = {"field": "lane", "type": "nominal", "title": None, "sort": lanes}
-    x = {"field": "start", "type": "quantitative", "title": "time, ms"}
+    x = {"field": "start", "type": "quantitative", "title": "time, ms", "scale": {"zero": False}}
     layers = [
         {
             "data": {"values": rows},
@@ -222,7 +299,7 @@ def zoomable(
                     "bind": "scales",
                 }
             ],
-            "mark": {"type": "bar", "stroke": "white", "strokeWidth": 0.5, "height": {"band": 0.7}},
+            "mark": {"type": "bar", "height": {"band": 0.7}, "clip": True},
             "encoding": {
                 "x": x,
                 "x2": {"field": "end"},
@@ -259,10 +336,28 @@ def zoomable(
     )
 
 
+def launches(pairs: pd.DataFrame) -> dict[str, Sequence]:
+    """The spans and links for ``zoomable`` of GPU operations, each with the call that launched it.
+
+    The columns are in microseconds: ``ts``, ``dur`` and ``name`` of the operation, and ``ts_call``,
+    ``dur_call`` and ``name_call`` of its launch.
+    """
+    calls = [
+        ("CPU: launches", row.ts_call / 1e3, (row.ts_call + row.dur_call) / 1e3, row.name_call)
+        for row in pairs.itertuples()
+    ]
+    work = [("GPU", row.ts / 1e3, (row.ts + row.dur) / 1e3, row.name) for row in pairs.itertuples()]
+    links = [(place, len(calls) + place) for place in range(len(calls))]
+    return {"spans": [*calls, *work], "links": links}
+
+
 def show_moving(spec: dict, description: str) -> None:
     """Display a chart of Vega-Lite with ``description`` as its text form."""
     full = {"$schema": SCHEMA, "description": description, "width": WIDTH, "height": 240}
-    full |= {"background": "white", "config": {"view": {"stroke": None}}}
+    full |= {
+        "background": "white",
+        "config": {"view": {"stroke": None}, "axis": {"gridColor": "#eeeeee"}},
+    }
     full["usermeta"] = {"embedOptions": {"actions": False, "renderer": "svg"}}
     display({KIND: full | spec, "text/plain": description}, raw=True)
 

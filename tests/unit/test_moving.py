@@ -2,13 +2,18 @@
 
 import copy
 
+import pandas as pd
 import pytest
 
 from helpers.plotting import moving
 
 PARTS = {"parameters": (1e9, 0.0), "activations": (0.0, 1e8)}
 SPANS = [("CPU", 0.0, 1.0, "launch"), ("GPU", 2.0, 5.0, "kernel")]
+INTENSITIES = {"a layer": {1: 0.5, 64: 32.0}}
 CHARTS = {
+    "roofline": lambda: moving.roofline_by_batch(
+        INTENSITIES, peak=8e10, bandwidth=1e10, title="A roof"
+    ),
     "amdahl": lambda: moving.amdahl(first=4),
     "budget": lambda: moving.budget(PARTS, [8e9, 16e9], first=32, most=256),
     # 16 GB of weights leave 4 GB: 2 users of 16,384 tokens with 131,072 bytes each take 4.29 GB.
@@ -38,6 +43,8 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     assert words in shown("budget")[1]
     assert shown("users")[1].endswith("with 16384 tokens each and 16 bits: a card 1.")
     assert "spans per lane: CPU 1, GPU 1; 1 launches are joined" in shown("zoomable")[1]
+    words = "rises with ~10.0 GB/s and is flat at ~80.0 GFLOP/s. a layer: 0.5 FLOP/B at batch 1"
+    assert words in shown("roofline")[1]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +54,7 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
         ("budget", {"batch": 200}, moving.RED),  # 21 GB fit on neither card
         ("users", {"tokens": 4096}, ">7<"),
         ("users", {"bits": 4}, ">7<"),
+        ("roofline", {"place": 1}, "a layer, batch 64"),
     ],
 )
 def test_turning_a_slider_changes_the_picture(shown, name: str, values: dict, seen: str) -> None:
@@ -65,6 +73,13 @@ def test_a_launch_is_joined_to_its_kernel(shown) -> None:
     drawn = svg(shown("zoomable")[0], vl_version="5.20")
     for name in ("launch", "kernel"):  # the text of each span, for the mouse and a screen reader
         assert f"name: {name}" in drawn
+
+
+def test_a_launch_comes_with_its_operation_from_microseconds() -> None:
+    row = {"ts": 2000.0, "dur": 500.0, "name": "k", "ts_call": 1000.0, "dur_call": 10.0}
+    found = moving.launches(pd.DataFrame([row | {"name_call": "launch"}]))
+    assert found["spans"] == [("CPU: launches", 1.0, 1.01, "launch"), ("GPU", 2.0, 2.5, "k")]
+    assert found["links"] == [(0, 1)]
 
 
 def test_a_chart_of_nothing_is_an_error() -> None:
