@@ -16,7 +16,8 @@ const scrolls = (one) =>
 const complaints = () => {
   const found = [];
   const page = document.documentElement;
-  if (page.scrollWidth > page.clientWidth) found.push(`the page is ${page.scrollWidth} pixels wide`);
+  for (const one of [page, document.querySelector(".bd-article-container")])
+    if (one.scrollWidth > one.clientWidth) found.push(`the page is ${one.scrollWidth} pixels wide`);
   for (const one of document.querySelectorAll("table, pre, img, math, code")) {
     const box = one.getBoundingClientRect();
     if (box.width && box.right > page.clientWidth + 1 && !scrolls(one))
@@ -31,6 +32,8 @@ const complaints = () => {
   }
   for (const picture of document.querySelectorAll("img")) {
     if (!picture.naturalWidth) found.push(`a picture is not shown: ${picture.alt.slice(0, 40)}`);
+    if (picture.matches(".course-chart, .chart img") && picture.width < 0.45 * picture.naturalWidth)
+      found.push(`the letters of a chart are too small: ${picture.alt.slice(0, 40)}`);
     if (picture.alt.length < 10) found.push(`a picture without alt text: ${picture.src.slice(0, 40)}`);
   }
   for (const text of document.querySelectorAll("article p, article li, article td"))

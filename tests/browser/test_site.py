@@ -1,10 +1,12 @@
 """The site that ``make site`` builds, opened from its folder in a real Chromium.
 
-Every page is visited on a screen and on a phone. Four pages, one of each kind, are also looked at
+Every page is visited on a screen and on a phone. Five pages, one of each kind, are also looked at
 in the dark, on paper and with axe. Sphinx says of every other link than a table's whether it leads
 somewhere: its warnings are errors.
 """
 
+import io
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +14,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
+from matplotlib.colors import rgb_to_hsv
+from matplotlib.pyplot import imread
 
 from tools import notebooks
 
@@ -20,6 +25,7 @@ pytestmark = pytest.mark.everything
 SCRIPT = Path(__file__).with_name("site.js")
 WORDS = "{} is missing: pip install -r requirements-make.txt -c constraints.txt"
 LOOKED_AT_CLOSELY = (
+    "index.html",
     "README.html",
     "notebooks/01_timing.html",
     "notebooks/profile_your_own_model.html",
@@ -84,7 +90,7 @@ def pages(folder: Path, page) -> dict[str, SimpleNamespace]:
 
     paths = (path.relative_to(folder) for path in sorted(folder.rglob("*.html")))
     names = (path.as_posix() for path in paths if path.parts[0] != "_static")
-    return {name: visit(name) for name in names if name != "index.html"}
+    return {name: visit(name) for name in names}
 
 
 def test_no_page_is_in_a_readers_way_or_asks_the_network(pages) -> None:
@@ -109,11 +115,63 @@ def test_every_page_but_the_solutions_is_there_and_what_others_wrote_stays(pages
     assert (folder / "own.txt").read_text() == "kept"
 
 
-def test_the_front_page_leads_to_the_readme_and_the_search_finds_a_word(page, folder) -> None:
+@pytest.mark.parametrize(
+    ("way", "heading"),
+    [
+        ("Learn", "00 · Start here"),
+        ("Teach", "For instructors"),
+        ("Measure my model", "Measure your own model"),
+    ],
+)
+def test_the_landing_page_leads_three_ways_without_a_script(chromium, folder, way, heading) -> None:
+    page = chromium.new_page(java_script_enabled=False)
     page.goto((folder / "index.html").as_uri())
-    page.wait_for_url("**/README.html")
+    page.locator("section", has=page.get_by_role("heading", name=way)).locator("a").first.click()
+    place = page.get_by_role("heading", name=heading).first.bounding_box()
+    assert 0 <= place["y"] < page.viewport_size["height"]
+    page.close()
+
+
+def test_the_landing_pages_sentence_is_true_of_its_picture(page, folder) -> None:
+    page.goto((folder / "index.html").as_uri())
+    alt = page.locator("figure img").get_attribute("alt")
+    waiting = re.findall(r"(V100|A100): .+? from (\d+) to (\d+) waiting", alt)
+    (old, least, _), (new, _, most) = waiting
+    assert (old, new) == ("V100", "A100")
+    assert int(least) > 990
+    assert int(most) < 10
+
+
+def test_the_search_finds_a_word(page, folder) -> None:
     page.goto(f"{(folder / 'search.html').as_uri()}?q=roofline")
     page.locator("#search-results li a[href*='04_roofline.html']").first.wait_for()
+
+
+def seen(picture) -> np.ndarray:
+    """What the reader sees of a picture: rows of pixels of red, green and blue, from 0 to 1."""
+    return imread(io.BytesIO(picture.screenshot()))[..., :3]
+
+
+def test_in_the_dark_a_chart_is_dark_and_a_photograph_is_no_negative(page, folder) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
+    page.goto((folder / "notebooks" / "00_start_here.html").as_uri())
+    chart = page.locator("img.course-chart").first
+    photograph = page.get_by_alt_text("The photograph of this course")
+    light, photograph_in_light = seen(chart), seen(photograph)
+    page.emulate_media(color_scheme="dark")
+    dark, photograph_in_dark = seen(chart), seen(photograph)
+    assert np.median(light) > 0.9
+    assert np.median(dark) < 0.15
+    assert dark.max() > 0.9  # its letters
+    coloured = rgb_to_hsv(light)[..., 1] > 0.5
+    turned = np.abs(rgb_to_hsv(light) - rgb_to_hsv(dark))[..., 0][coloured]
+    assert np.median(np.minimum(turned, 1 - turned)) < 0.05  # an orange bar is orange
+    assert np.corrcoef(photograph_in_light.ravel(), photograph_in_dark.ravel())[0, 1] > 0.9
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert np.median(seen(chart)) > 0.9
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert np.median(seen(chart)) < 0.15
 
 
 def test_a_check_is_folded_until_it_is_asked_for(page, folder) -> None:
