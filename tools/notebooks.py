@@ -85,6 +85,12 @@ def is_prediction(cell: NotebookNode) -> bool:
     return cell.cell_type == "code" and cell.source.startswith(("predict(", "record_of("))
 
 
+def is_picture(output: NotebookNode) -> bool:
+    """Whether an output is a chart, a photograph, or the still form of a picture that moves."""
+    data = output.get("data", {})
+    return "image/png" in data or "<img" in data.get("text/html", "")
+
+
 def canonical(notebook: NotebookNode) -> NotebookNode:
     """A copy without what an editor or an execution leaves: times, widget state, folded outputs.
 

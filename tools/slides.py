@@ -169,7 +169,7 @@ def results(cells: list[NotebookNode]) -> dict[str, list[NotebookNode]]:
         outputs = [new_code_cell(outputs=[output]) for output in cell.get("outputs", [])]
         for output in outputs:
             output.metadata.transient = {"remove_source": True}
-        pictures = [output for output in outputs if "<img" in str(output.outputs)]
+        pictures = [output for output in outputs if notebooks.is_picture(output.outputs[0])]
         if cell.source.startswith("## "):
             waiting, last = "", ("", [])
         elif cell.metadata.get("jupyter", {}).get("source_hidden"):

@@ -48,7 +48,7 @@ def in_class(lesson: NotebookNode) -> dict:
         "code": tools,
         "predictions": text.count("**Predict.**"),
         "pictures": sum(
-            "<img" in str(output) for cell in cells for output in cell.get("outputs", [])
+            notebooks.is_picture(output) for cell in cells for output in cell.get("outputs", [])
         ),
     }
 

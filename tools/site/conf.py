@@ -6,14 +6,17 @@ of the network.
 """
 
 import base64
+import html
 import json
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from vl_convert import javascript_bundle
 
 from helpers.questions import CELL, as_html, asked_in
 
@@ -135,13 +138,48 @@ def with_buttons(cells: list[dict]) -> list[dict]:
     return shown
 
 
+MOVING = "application/vnd.vegalite.v5+json"
+CHART = """\
+<div class="moving" data-chart="{}">
+<img class="course-chart" alt="{}" src="data:image/png;base64,{}">
+</div>
+"""
+DRAW = """
+for (const place of document.querySelectorAll(".moving"))
+  vegaEmbed(place, JSON.parse(place.dataset.chart), { actions: false, renderer: "svg" });
+"""
+
+
+def with_charts(cells: list[dict]) -> list[dict]:
+    """The cells, in which a script draws the pictures that move; without it they are still."""
+    for output in chain(*(cell.get("outputs", []) for cell in cells)):
+        if chart := output.get("data", {}).get(MOVING):
+            parts = json.dumps(chart), chart["description"], "".join(output["data"]["image/png"])
+            output["data"] = {"text/html": CHART.format(*map(html.escape, parts))}
+    return cells
+
+
+def add_script(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """The script that draws pictures that move goes to the pages that have one."""
+    if 'class="moving"' in context.get("body", ""):
+        app.add_js_file("moving.js", loading_method="defer")
+
+
+def write_script(app: Sphinx, error: Exception | None) -> None:
+    if not error:
+        script = javascript_bundle(DRAW, vl_version="5.20")
+        alone = f"(() => {{{script}}})();"  # its names are not the page's
+        Path(app.outdir, "_static", "moving.js").write_text(alone, encoding="utf-8")
+
+
 def prepare_source(app: Sphinx, page: str, source: list[str]) -> None:
     """Give the README the table of contents, the questions buttons, and tables their links."""
     if page == root_doc:
         source[0] += CONTENTS
     elif page.startswith("notebooks/"):
         notebook = json.loads(source[0])
-        source[0] = json.dumps(notebook | {"cells": with_buttons(notebook["cells"])})
+        cells = with_charts(with_buttons(notebook["cells"]))
+        source[0] = json.dumps(notebook | {"cells": cells})
         # MyST follows the links of the text, but not those of a table that a cell puts out.
         source[0] = re.sub(r'(href=\\"\w+)\.ipynb\\"', r'\1.html\\"', source[0])
 
@@ -158,4 +196,6 @@ def visit_formula(writer, node: nodes.math | nodes.math_block) -> None:
 def setup(app: Sphinx) -> None:
     app.connect("source-read", prepare_source)
     app.connect("html-page-context", front_page)
+    app.connect("html-page-context", add_script)
+    app.connect("build-finished", write_script)
     app.add_html_math_renderer("mathml", (visit_formula, None), (visit_formula, None))
