@@ -6,9 +6,17 @@ networks, but their weights are not trained. Build them under ``torch.device("me
 without memory or arithmetic.
 """
 
+import random
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 
 @torch.fx.wrap  # torch.fx, which lesson 05 uses, records the call instead of looking inside
@@ -270,3 +278,70 @@ def macs(model: nn.Module, x: Tensor) -> int:
     for hook in hooks:
         hook.remove()
     return total
+
+
+def fastest(calls: Mapping[Hashable, Callable[[], object]], rounds: int) -> dict:
+    """The shortest time of each call, in seconds; each round makes all calls in random order."""
+    shortest = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name in random.sample(list(calls), len(calls)):
+            start = time.perf_counter()
+            calls[name]()
+            shortest[name] = min(shortest[name], time.perf_counter() - start)
+    return shortest
+
+
+def growth_with_batch(seconds: Mapping[tuple[str, int], float]) -> dict[str, dict[str, float]]:
+    """The latency and the throughput of a batch, compared with one input.
+
+    ``seconds`` maps a name and a size of its batch to the time of a call.
+    """
+    growth = {}
+    for (name, size), duration in seconds.items():
+        if size > 1:
+            ratio = duration / seconds[name, 1]
+            growth[f"{name}, batch of {size}"] = {"latency": ratio, "throughput": size / ratio}
+    return growth
+
+
+def layer_costs(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> dict[str, int]:
+    """What one call of a layer costs: counts for one image, and the ``bytes`` for the batch.
+
+    The bytes are those of the parameters, the input and the output, in float32.
+    """
+    if isinstance(layer, nn.Identity):  # it returns its input
+        return {"MACs": 0, "parameters": 0, "output elements": 0, "bytes": 0}
+    elements = output[0].numel()
+    multiplies = isinstance(layer, nn.Conv2d | nn.Linear)
+    parameters = sum(parameter.numel() for parameter in layer.parameters())
+    return {
+        "MACs": elements * layer.weight[0].numel() if multiplies else 0,
+        "parameters": parameters,
+        "output elements": elements,
+        "bytes": 4 * (parameters + inputs[0].numel() + output.numel()),
+    }
+
+
+def shortest_calls(rows: Sequence[Mapping[str, object]], rounds: int) -> "DataFrame":
+    """The rows of the first of equal ``rounds``, each with its shortest ``time`` of all rounds."""
+    from pandas import DataFrame  # slow to import, and only needed here
+
+    table = DataFrame(list(rows))
+    first_round = table[: len(table) // rounds]
+    shortest = table.groupby(table.index % len(first_round))["time"].min()
+    return first_round.assign(time=shortest)
+
+
+def under_the_roof(
+    calls: "DataFrame", groups: "Series", images: int
+) -> dict[str, tuple[float, float]]:
+    """The arithmetic intensity in FLOP/B and the rate in FLOP/s of each group of calls.
+
+    ``calls`` is a table of ``layer_costs`` with a ``time`` in seconds, for a batch of so many
+    ``images``; calls without MACs are left out.
+    """
+    rows = calls[calls["MACs"] > 0]
+    sums = rows.groupby(groups, sort=False)[["MACs", "bytes", "time"]].sum()
+    flop = 2 * images * sums["MACs"]
+    pairs = zip(flop / sums["bytes"], flop / sums["time"], strict=True)
+    return dict(zip(sums.index, pairs, strict=True))

@@ -8,19 +8,21 @@ import importlib
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import torch
+from IPython.display import HTML, display
 from torch import Tensor, nn
 from torch.autograd.profiler_util import FunctionEvent
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from helpers import machine
+from helpers import machine, units
 
 
 def _operators(names: str) -> set:
@@ -41,6 +43,84 @@ FILLS = _operators(
 )
 FIRST_NOT_READ = LOOK_UPS | SETTERS | FILLS
 DEVICES = "cpu|cuda"  # on which the report knows how to measure
+ITSELF = "the model itself"  # what runs in the model, but in no module inside it
+
+
+class Question(NamedTuple):
+    """What to ask next if a measurement is above its ``limit``, which is a rule of thumb."""
+
+    limit: float
+    words: str
+    lesson: str
+    chart: str  # the cell of the template whose chart shows why
+    reason: str  # with the value in the place of {}
+
+
+QUESTIONS = {
+    "other programs": Question(
+        1 / 4,
+        "Is this computer quiet enough for measurements?",
+        "01_timing Timing",
+        "whole-time-chart",
+        "Other programs used {} of the CPU",
+    ),
+    "spread": Question(
+        3,
+        "Why do equal calls take different times?",
+        "01_timing Timing",
+        "whole-time-chart",
+        "The p95 latency is {} that of the fastest call",
+    ),
+    "training memory": Question(
+        1 / 2,
+        "Will training fit in memory?",
+        "09_memory_of_a_network Memory of a network",
+        "memory-chart",
+        "A training step needs at least {} of the memory of this device",
+    ),
+    "outside operators": Question(
+        1 / 2,
+        "Which line of Python takes the time?",
+        "07_line_profiler line_profiler",
+        "operators-table",
+        "A call spends {} of its time outside operators",
+    ),
+    "call overhead": Question(
+        0.15,
+        "How can the model make fewer and larger calls?",
+        "04_roofline The roofline",
+        "operators-table",
+        "The estimated call overhead is {} of the latency",
+    ),
+    "slowest leaf without MACs": Question(
+        1 / 3,
+        "Why is a layer without MACs slow?",
+        "05_torch_profiler The torch profiler",
+        "layers-kinds",
+        "The slowest kind of layer without MACs, {kind}, takes {} of the time",
+    ),
+    "memory bandwidth": Question(
+        1 / 3,
+        "Which memory traffic is not necessary?",
+        "04_roofline The roofline",
+        "roof-draw",
+        "The model reaches {} of the memory bandwidth",
+    ),
+    "peak FLOP/s": Question(
+        1 / 2,
+        "Which work is not necessary?",
+        "03_macs_and_flops MACs and FLOPs",
+        "roof-draw",
+        "The model reaches {} of the peak FLOP/s",
+    ),
+}
+OTHERWISE = Question(
+    1,
+    "Which operator is far below its roof?",
+    "05_torch_profiler The torch profiler",
+    "roof-draw",
+    "No measurement is above its limit",
+)
 
 
 class Refused(ValueError):
@@ -228,9 +308,9 @@ def by_module(
     """One call of the model, a row for each call of a module in it, in the order of their ends.
 
     The index is the module's name, and from its second call on ``name (2)``. Columns: ``kind``, its
-    class; ``leaf``, whether it contains no other module; ``gives``, what it returned; ``own``, by
-    how much ``read()`` rose while it ran, without the modules that it called itself, but with a
-    part of these hooks' cost.
+    class, or ``ITSELF`` for the model; ``leaf``, whether it contains no other module; ``output``,
+    what it returned; ``own``, by how much ``read()`` rose while it ran, without the modules that it
+    called itself, but with a part of these hooks' cost.
     """
     names = {module: name or "the model" for name, module in model.named_modules()}
     rows: dict[str, dict] = {}
@@ -245,9 +325,9 @@ def by_module(
         calls[module] += 1
         nth = f" ({calls[module]})" if calls[module] > 1 else ""
         rows[names[module] + nth] = {
-            "kind": type(module).__name__,
+            "kind": ITSELF if module is model else type(module).__name__,
             "leaf": not list(module.children()),
-            "gives": described(output),
+            "output": described(output),
             "own": rose - inside,
         }
         if running:
@@ -275,6 +355,93 @@ def parameters_by_kind(model: nn.Module, rows: pd.DataFrame) -> pd.Series:
             owner = owner.rpartition(".")[0]
         counts[rows.kind[owner or "the model"]] += parameter.numel()
     return pd.Series(counts)
+
+
+def shares(rows: pd.DataFrame, *, at_most: int) -> dict[str, tuple]:
+    """For ``plotting.bar_columns``: the slowest rows' shares of the time and MACs of all rows.
+
+    ``rows`` have the columns ``time`` and ``MACs``; if they have a ``kind``, it is added to the
+    name.
+    """
+    longest = rows[rows["time"].rank(ascending=False, method="first") <= at_most]
+    if "kind" in rows:
+        kinds = zip(longest.index, longest["kind"], strict=True)
+        names = [name if kind == ITSELF else f"{name}, {kind}" for name, kind in kinds]
+        longest = longest.set_axis([name.replace("the model", ITSELF) for name in names])
+    times = longest["time"] / (rows["time"].sum() or 1)
+    macs = longest["MACs"] / (rows["MACs"].sum() or 1)
+    return {
+        "share of time": (times.to_dict(), units.percent),
+        "share of MACs": (macs.to_dict(), "{:.0%}".format),
+    }
+
+
+def printed(rows: pd.DataFrame) -> pd.DataFrame:
+    """``rows`` as text: the column ``time`` in its unit, and counts with their commas."""
+    texts = {"time": rows["time"].map(units.seconds)}
+    texts |= {name: rows[name].map("{:,}".format) for name in rows.select_dtypes("integer")}
+    return rows.assign(**texts).rename_axis(None)
+
+
+def slowest_without_macs(layers: pd.DataFrame) -> tuple[str, float]:
+    """Of the kinds whose modules are leaves without MACs, the slowest, and its share of the time.
+
+    ``layers`` are rows of ``by_module`` with the columns ``MACs`` and ``time``. The model itself is
+    none of these kinds; if there are none, it is ("none", 0.0).
+    """
+    kinds = layers.groupby("kind").agg({"leaf": "all", "MACs": "sum", "time": "sum"})
+    times = kinds[kinds["leaf"] & (kinds["MACs"] == 0)]["time"].drop(ITSELF, errors="ignore")
+    return (times.idxmax(), times.max() / layers["time"].sum()) if len(times) else ("none", 0.0)
+
+
+def next_question(values: Mapping[str, float], kind: str) -> None:
+    """Show what to ask next, and why: what is farthest above its limit in ``QUESTIONS``.
+
+    ``values`` has the keys of ``QUESTIONS``, and ``kind`` is the slowest kind without MACs. The
+    output's metadata names the cell of the template whose chart shows why.
+    """
+    rows = against_limits(values)
+    name = max(rows, key=lambda key: rows[key][0])
+    quotient, value, limit = rows[name]
+    question, reason = OTHERWISE, OTHERWISE.reason
+    if quotient > 1:
+        question = QUESTIONS[name]
+        reason = f"{question.reason.format(value, kind=kind)}, and the limit is {limit}"
+    sentence = f"<b>Next: {_link(question)}</b> {reason} ({_lesson(question)})."
+    display(HTML(units.name(sentence)), metadata={"chart": question.chart})
+
+
+def against_limits(values: Mapping[str, float]) -> dict[str, tuple[float, str, str]]:
+    """For ``plotting.against_limits``: value / limit, and the two as text."""
+    rows = {}
+    for name, value in values.items():
+        limit = QUESTIONS[name].limit
+        text = units.ratio(value) if name == "spread" else units.percent(value)
+        rows[name] = value / limit, text, _limit(name)
+    return rows
+
+
+def questions() -> HTML:
+    """A table of the measurements, their limits and the questions."""
+    rows = {
+        name: {"limit": _limit(name), "question": f"{_link(question)} ({_lesson(question)})"}
+        for name, question in QUESTIONS.items()
+    }
+    return HTML(pd.DataFrame.from_dict(rows, orient="index").to_html(escape=False))
+
+
+def _limit(name: str) -> str:
+    limit = QUESTIONS[name].limit
+    return f"{limit}×" if name == "spread" else f"{100 * limit:.0f} %"
+
+
+def _link(question: Question) -> str:
+    return f'<a href="{question.lesson.split(" ")[0]}.ipynb">{question.words}</a>'
+
+
+def _lesson(question: Question) -> str:
+    file, name = question.lesson.split(" ", 1)
+    return f"lesson {file[:2]}, {name}"
 
 
 def home(model: nn.Module, example: object = ()) -> tuple[str, torch.dtype]:

@@ -1,11 +1,20 @@
-"""Run a profiler that may be missing, not permitted or unlucky, and say where its profile is."""
+"""Run a profiler that may be missing, not permitted or unlucky, and read what it reports."""
 
 import json
+import pstats
 import re
 import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from helpers import terminal
+from pandas import DataFrame, Series
+
+from helpers import profiles, terminal, traces
+
+if TYPE_CHECKING:
+    import torch
 
 
 def record(command: str, folder: Path) -> tuple[Path | None, str]:
@@ -43,3 +52,161 @@ def _folder_without_torch(folder: Path) -> str:
     hiding.mkdir(exist_ok=True)
     (hiding / "torch.py").write_text("raise ImportError", encoding="utf-8")
     return str(hiding)
+
+
+def shares_of_calls(commands: Mapping[str, str], folder: Path) -> tuple[float, DataFrame]:
+    """Test profilers on ``known_split.py``, which prints how long its functions take.
+
+    Before each of the ``commands``, which map a profiler to what runs it, the script runs in
+    ``folder`` without a profiler. Returns the share of ``calls`` in these runs, and a row for each
+    profiler that ran. Columns: ``reported``, the share of ``calls`` in the profile; ``profiled``,
+    its share in the profiled run by the script's own clock; ``slowdown`` of its shortest round;
+    ``samples``, how many py-spy and Scalene took.
+    """
+    parts = ("one", "two", "three", "calls", "native")
+
+    def share(seconds: Mapping[str, float]) -> float:
+        return seconds["calls"] / sum(seconds[part] for part in parts)
+
+    def own_times(printed: str) -> dict[str, list[float]]:
+        return json.loads(re.search(r"\{.*\}", printed)[0])
+
+    without: dict[str, list[float]] = {part: [] for part in parts}
+    rounds, rows = {}, {}
+    for profiler, command in commands.items():
+        plain = terminal.run("python known_split.py --rounds 3", folder).stdout
+        for part, seconds in own_times(plain).items():
+            without[part] += seconds
+        profile, printed = record(command, folder)
+        if profile is None:
+            continue
+        times = own_times(printed)
+        rounds[profiler] = min(times["calls"])
+        in_profile = profiles.times_by_function(profile)
+        if profile.suffix == ".json":  # Scalene's time of calls() excludes low_bits()
+            in_profile["calls"] += in_profile["low_bits"]
+        row = {"reported": share(in_profile)}
+        row["profiled"] = share({part: sum(seconds) for part, seconds in times.items()})
+        if profile.suffix in (".raw", ".json"):
+            row["samples"] = profiles.samples_of(profile)
+        rows[profiler] = row
+    columns = ["reported", "profiled", "slowdown", "samples"]
+    table = DataFrame.from_dict(rows, orient="index").reindex(columns=columns)
+    table["slowdown"] = Series(rounds) / min(without["calls"])
+    return share({part: sum(seconds) for part, seconds in without.items()}), table
+
+
+def times_by_function(commands: Mapping[str, str], folder: Path) -> dict[str, dict[str, float]]:
+    """Run each profiler's command in ``folder``: the time of each function in its profile.
+
+    Each profiler has its own unit, see ``profiles.times_by_function``. Those that did not run are
+    missing.
+    """
+    recorded = {profiler: record(command, folder)[0] for profiler, command in commands.items()}
+    return {name: profiles.times_by_function(path) for name, path in recorded.items() if path}
+
+
+def compared_with(
+    reference: str, times: Mapping[str, Mapping[str, float]], functions: Iterable[str]
+) -> DataFrame:
+    """The times of ``functions`` divided by that of ``reference``, a row for each profiler.
+
+    ``times`` maps a profiler to the time of each function, in whatever unit it reports.
+    """
+    ratios = {
+        profiler: {name: reported.get(name, 0) / reported[reference] for name in functions}
+        for profiler, reported in times.items()
+    }
+    return DataFrame.from_dict(ratios, orient="index")
+
+
+def samples_by_line(path: Path | None, function: str) -> Series:
+    """How many samples of py-spy's ``.raw`` file are at each line of ``function``.
+
+    Indexed by the number of the line in its file. Empty without a file.
+    """
+    samples: dict[int, int] = {}
+    raw = path.read_text(encoding="utf-8") if path else ""
+    for stack, count in profiles.folded_stacks(raw).items():
+        for frame in stack:  # for example "train_step (script.py:12)"
+            if match := re.match(rf"{function} \(.*:(\d+)\)", frame):
+                line = int(match[1])
+                samples[line] = samples.get(line, 0) + count
+    return Series(samples, dtype=int)
+
+
+def share_of_callees(stats: pstats.Stats, caller: str) -> DataFrame:
+    """What the functions called by ``caller`` take of its time, in a profile of cProfile.
+
+    Indexed by the callee. Columns: ``ncalls``, and ``share``, from 0 to 1.
+    """
+    calls = profiles.call_rows(stats).query("caller == @caller").set_index("callee")
+    whole = profiles.function_rows(stats).cumtime[caller]
+    return DataFrame({"ncalls": calls.ncalls, "share": calls.cumtime / whole})
+
+
+def calls_out_of(stats: pstats.Stats, module: str) -> DataFrame:
+    """The calls from functions of a ``module`` to functions that it does not define.
+
+    Rows and columns of ``profiles.call_rows``, and ``label``, the call in words.
+    """
+    calls = profiles.call_rows(stats)
+    inside = calls[["caller", "callee"]].apply(lambda names: names.str.startswith(f"{module}."))
+    found = calls[inside.caller & ~inside.callee]
+    count = found.ncalls.map("{:,} calls".format)
+    callers, callees = (found[column].str.split(".").str[-1] for column in ("caller", "callee"))
+    return found.assign(label=callees + " in " + callers + ", " + count)
+
+
+def peak_bytes(prof: "torch.profiler.profile") -> int:
+    """The most bytes that PyTorch had requested and not freed on the CPU during a profile.
+
+    Of a profile with ``profile_memory=True``, counted from where it begins.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "trace.json")
+        prof.export_chrome_trace(str(file))
+        events = traces.chrome_trace(file)
+    changes = events.loc[events["name"] == "[memory]", "args"]
+    return int(Series([a["Bytes"] for a in changes if a["Device Type"] == 0]).cumsum().max())
+
+
+def outermost_operators(prof: "torch.profiler.profile", rounds: int) -> DataFrame:
+    """The operators that Python called directly: ``calls``, and ``time`` as a fraction of all.
+
+    The profile holds equal ``rounds``, and the shortest time of each call counts.
+    """
+    found = [
+        (event.name.removeprefix("aten::"), event.cpu_time_total)
+        for event in prof.events()
+        if event.cpu_parent is None and event.name.startswith("aten::")
+    ]
+    table = DataFrame(found, columns=["operator", "time"])
+    first_round = table[: len(table) // rounds]  # each round has the same rows
+    shortest = table.groupby(table.index % len(first_round))["time"].min()
+    fractions = first_round.assign(time=shortest / shortest.sum())
+    return fractions.groupby("operator")["time"].agg(calls="size", time="sum")
+
+
+def operators_by_dtype(prof: "torch.profiler.profile") -> DataFrame:
+    """Each operator's own time (``sum``, in seconds) and calls (``count``).
+
+    Indexed by the operator and the first dtype of its inputs, which a profile with
+    ``record_shapes=True`` holds.
+    """
+    rows = []
+    for event in prof.events():
+        dtypes = [name for name in event.input_dtypes if name]
+        if dtypes:
+            rows.append((event.name, dtypes[0], event.self_cpu_time_total / 1e6))
+    table = DataFrame(rows, columns=["operator", "dtype", "seconds"])
+    return table.groupby(["operator", "dtype"]).seconds.agg(["sum", "count"])
+
+
+def recorded_spans(rows: DataFrame) -> list[tuple[float, float, str, int]]:
+    """The rows of a recording as spans for ``plotting.timeline``, none within another.
+
+    Columns of ``rows``: ``kind``, and ``start_us`` and ``duration_us`` in microseconds.
+    """
+    spans = zip(rows.start_us / 1e6, rows.duration_us / 1e6, rows.kind, strict=True)
+    return [(start, duration, kind, 0) for start, duration, kind in spans]

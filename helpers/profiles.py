@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from linecache import getlines
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING
 
-from pandas import DataFrame
+from pandas import DataFrame, concat
 
 if TYPE_CHECKING:
     from line_profiler import LineStats
@@ -47,6 +48,43 @@ def call_rows(stats: pstats.Stats) -> DataFrame:
         for caller, (ncalls, _, _, cumtime) in callers.items()
     ]
     return DataFrame(rows, columns=["caller", "callee", "ncalls", "cumtime"])
+
+
+def callers_up(calls: DataFrame, function: str) -> DataFrame:
+    """The rows of ``call_rows`` on the way up from ``function``, as far as it has one caller.
+
+    The last rows are the callers of the function at which the way divides, or they are none, if it
+    ends at a function that nothing called. Raises a ValueError if it leads around in a circle.
+    """
+    steps = [calls[calls.callee == function]]
+    passed = {function}
+    while len(steps[-1]) == 1:
+        (function,) = steps[-1].caller
+        if function in passed:
+            raise ValueError(f"the only caller of {function!r} is one that it calls")
+        passed.add(function)
+        steps.append(calls[calls.callee == function].sort_values("ncalls"))
+    return concat(steps)
+
+
+def overhead_in_rows(stats: pstats.Stats, per_call: float) -> DataFrame:
+    """``function_rows``, with an estimate of the profiler's own time in each row.
+
+    ``per_call`` is the profiler's time for one call, in seconds. New columns: calls made, how many
+    calls the function made; overhead, in seconds; and overhead / tottime, a fraction.
+    """
+    rows = function_rows(stats)
+    made = call_rows(stats).groupby("caller").ncalls.sum()
+    rows["calls made"] = made.reindex(rows.index, fill_value=0)  # 0 if it made no calls
+    rows["overhead"] = rows["calls made"] * per_call
+    rows["overhead / tottime"] = rows.overhead / rows.tottime
+    return rows
+
+
+def profile_key(function: FunctionType) -> tuple[str, int, str]:
+    """What a profile calls a Python ``function`` after ``strip_dirs``: its file, line and name."""
+    code = function.__code__
+    return Path(code.co_filename).name, code.co_firstlineno, code.co_name
 
 
 def call_stacks(stats: pstats.Stats, root: str, least: float = 0.01) -> dict[Stack, float]:
@@ -105,6 +143,15 @@ def import_times(listing: str) -> DataFrame:
         for own, cumulative, indent, module in line.findall(listing)
     ]
     return DataFrame(rows, columns=["module", "depth", "own", "cumulative"])
+
+
+def import_seconds(times: DataFrame, module: str) -> tuple[float, float]:
+    """The time of all imports up to the end of that of ``module``, and of all later ones.
+
+    ``times`` comes from ``import_times``.
+    """
+    end = times.index[times.module == module][0]
+    return times.own[: end + 1].sum(), times.own[end + 1 :].sum()
 
 
 def line_rows(stats: "LineStats", folder: Path | str = ".") -> DataFrame:

@@ -2,13 +2,17 @@
 
 import gzip
 import json
+import math
 import re
 import shlex
 import sqlite3
+import tempfile
 import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+from torch.profiler import ProfilerAction, profile
 
 # The categories that torch.profiler wrote until 2021, and those that it has written since.
 _CATEGORIES = {
@@ -89,6 +93,75 @@ def spans(events: pd.DataFrame) -> list[tuple[float, float, str, int]]:
         nested.append((start / 1e6, duration / 1e6, name, len(ends)))
         ends.append(start + duration)
     return nested
+
+
+def intervals(
+    events: pd.DataFrame, start: float = 0.0, length: float = math.inf
+) -> list[tuple[float, float]]:
+    """When the ``events`` ran, for ``plotting.activity``: (start, duration), in seconds.
+
+    They count from ``start``. Events and window are in microseconds, and what is outside the window
+    is cut off.
+    """
+    begins = events.ts.clip(lower=start)
+    ends = (events.ts + events.dur).clip(upper=start + length)
+    runs = ends > begins
+    return list(zip((begins - start)[runs] / 1e6, (ends - begins)[runs] / 1e6, strict=True))
+
+
+def operator_lanes(
+    operators: pd.DataFrame, parts: pd.DataFrame
+) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """For each part of a program, when an operator ran, as fractions of the part's time.
+
+    ``operators`` are the events of one thread, and ``parts`` those of ranges in that thread, by
+    name, both as in ``chrome_trace``. The result is for ``plotting.activity``.
+    """
+    rows = {}
+    for name, part in parts.iterrows():
+        inside = operators[operators.ts.between(part.ts, part.ts + part.dur)]
+        outermost = [span[:2] for span in spans(inside) if span[3] == 0]
+        start, length = part.ts / 1e6, part.dur / 1e6
+        runs = [((begin - start) / length, seconds / length) for begin, seconds in outermost]
+        rows[str(name)] = {"operator": runs}
+    return rows
+
+
+def schedule_rows(
+    plan: Callable[[int], ProfilerAction], steps: int, places: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """What a ``schedule`` of torch.profiler does in each of the ``steps``, for ``plotting.strip``.
+
+    ``places`` maps a place that events can reach to their names there, ``trace_name`` in PyTorch.
+    A step is kept there if its range ``ProfilerStep#n`` is among them.
+    """
+    phases = {
+        ProfilerAction.NONE: "wait",
+        ProfilerAction.WARMUP: "warm-up",
+        ProfilerAction.RECORD: "active",
+        ProfilerAction.RECORD_AND_SAVE: "active",  # the last active step of a cycle
+    }
+    rows = {"schedule": [phases[plan(step)] for step in range(steps)]}
+    for place, names in places.items():
+        kept = [f"ProfilerStep#{step}" in names for step in range(steps)]
+        rows[place] = ["kept" if is_kept else "" for is_kept in kept]
+    return rows
+
+
+def memory_curve(prof: profile) -> list[tuple[float, float]]:
+    """The memory of a profile with ``profile_memory=True``, for ``plotting.memory``.
+
+    (seconds since the recording began, bytes allocated minus bytes freed since then, at least 0),
+    at each change of a CPU tensor's memory.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        prof.export_chrome_trace(str(path))
+        trace = chrome_trace(path)
+    changes = trace[trace.name == "[memory]"]
+    changes = changes[changes.args.str["Device Type"] == 0]
+    sizes = changes.args.str["Bytes"].cumsum().clip(lower=0)
+    return [(0.0, 0.0), *zip(changes.ts / 1e6, sizes.astype(float), strict=True)]
 
 
 def require_tables(report: sqlite3.Connection, *tables: str) -> None:

@@ -1,5 +1,5 @@
 """The workloads that every lesson measures: a photograph, one convolution written four ways, a
-small CNN around it, and a data set for it to learn.
+small CNN around it, a data set for it to learn, and models on which counting tools disagree.
 
 The four convolutions share one signature and one result: ``image`` (C_in, H, W) and ``kernel``
 (C_out, C_in, K, K), both float32, give (C_out, H, W). K is odd and the image is padded with zeros
@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from PIL import Image, ImageOps
 from torch import Tensor, nn
 
-from helpers import _input
+from helpers import _input, models
 
 
 def photograph(height: int = 64, width: int = 64) -> Tensor:
@@ -166,3 +166,60 @@ class FunctionalCNN(SmallCNN):
             x = F.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias)
             x = F.max_pool2d(F.relu(x), 2)
         return F.linear(x.flatten(1), self.linear.weight, self.linear.bias)
+
+
+class ProductAttention(models.Attention):
+    """``models.Attention`` with its two matrix multiplications written one by one, with ``@``."""
+
+    def multiply(self, a: Tensor, b: Tensor) -> Tensor:
+        return a @ b
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (self.split_heads(part) for part in self.to_qkv(x).chunk(3, dim=-1))
+        scores = self.multiply(q, k.transpose(-2, -1)) / q.shape[-1] ** 0.5
+        mixed = self.multiply(scores.softmax(dim=-1), v)
+        return self.to_out(mixed.transpose(1, 2).flatten(2))
+
+
+def models_to_count(device: str) -> dict[str, tuple[nn.Sequential, Tensor]]:
+    """Eight models on ``device``, each with an input for it, on which counting tools disagree.
+
+    Each is alone in an ``nn.Sequential``, because flops-profiler ignores what the outermost module
+    computes itself.
+    """
+    image_32, image_224, tokens = (1, 3, 32, 32), (1, 3, 224, 224), (1, 197, 768)
+    recipes = {
+        "conv + bias": (lambda: nn.Conv2d(3, 16, 3), image_32),
+        "grouped conv": (lambda: nn.Conv2d(3, 12, 3, groups=3), image_32),
+        "SmallCNN": (SmallCNN, image_32),
+        "FunctionalCNN": (FunctionalCNN, image_32),
+        "attention, @": (lambda: ProductAttention(768, 12), tokens),
+        "attention, SDPA": (lambda: models.Attention(768, 12), tokens),
+        "ResNet-50": (models.ResNet50, image_224),
+        "ViT-B/16": (models.ViT_B_16, image_224),
+    }
+    with torch.device(device):
+        return {
+            name: (nn.Sequential(build()).eval(), torch.rand(shape))
+            for name, (build, shape) in recipes.items()
+        }
+
+
+def models_with_tokens() -> dict[str, tuple[nn.Module, Tensor, int]]:
+    """Five cases for the rules 2N and 6N, on the meta device.
+
+    Each is a model, its input, and how many tokens (of an MLP or ResNet-50: inputs) it holds.
+    """
+    with torch.device("meta"):
+        blocks = nn.Sequential(*[models.EncoderBlock(768, 12) for _ in range(12)])
+        output_layer = nn.Linear(768, 50_257, bias=False)
+        language_model = nn.Sequential(nn.Embedding(50_257, 768), blocks, output_layer)
+        mlp = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+        word_ids = torch.zeros(1, 128, dtype=torch.int64)
+        return {
+            "12 blocks, 128 tokens": (blocks, torch.rand(1, 128, 768), 128),
+            "12 blocks, 8,192 tokens": (blocks, torch.rand(1, 8192, 768), 8192),
+            "language model, 128 tokens": (language_model, word_ids, 128),
+            "MLP, 64 inputs": (mlp, torch.rand(64, 512), 64),
+            "ResNet-50, 2 images": (models.ResNet50(), torch.rand(2, 3, 224, 224), 2),
+        }

@@ -3,8 +3,8 @@
     python -m tools.report package.module:function
 
 The function takes no arguments and returns the model and an example. The page, in reports/, begins
-with what to ask next. It needs nothing but itself, so it can be sent: it has no script, picture or
-font from elsewhere, and no links.
+with what to ask next, and with the chart that shows why. It needs nothing but itself, so it can be
+sent: it has no script, picture or font from elsewhere, and no links.
 """
 
 import os
@@ -30,6 +30,12 @@ PARTS = {
     "memory-training": "measuring the memory of a training step",
     "roof-ceilings": "measuring how fast this computer is",
 }
+FIRST = ("next-chart", "roof-draw", "layers-kinds")  # the charts below the first one
+STYLE = """
+body {max-width: 60rem; margin-inline: auto; background: white}
+.jp-OutputArea-output {overflow-x: auto}
+@media (prefers-color-scheme: dark) {html {filter: invert(0.89) hue-rotate(180deg)}}
+"""
 
 
 def main(arguments: list[str]) -> int:
@@ -130,22 +136,40 @@ def execute(notebook: Any) -> None:
 
 
 def as_page(notebook: Any, name: str) -> str:
-    """What the cells put out, and the text between them, with the last section first.
-
-    The verdict, which that section's last code cell puts out, comes directly after the title.
-    """
+    """What the cells put out, and the text between them, in the order in which it is read."""
     from nbconvert import HTMLExporter
 
     notebook.metadata["title"] = name
-    last = [cell.id for cell in notebook.cells].index("next")
-    title, *sections = notebook.cells[:last]
-    *advice, verdict, hint = notebook.cells[last:]
-    notebook.cells = [title, verdict, hint, *advice, *sections]
+    notebook.cells = in_order(notebook.cells)
     left_out = ("input", "input_prompt", "output_prompt", "anchor_links")
     exporter = HTMLExporter(**{f"exclude_{part}": True for part in left_out})
     page, _ = exporter.from_notebook_node(notebook)
     page = re.sub(r"<script\b.*?</script>", "", page, flags=re.S)
+    page = page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
     return re.sub(r'<a href="[^"]+">(.*?)</a>', r"\1", page, flags=re.S)
+
+
+def in_order(cells: list) -> list:
+    """The cells of the page: what to ask next, the chart that shows why, others, and the sections.
+
+    The verdict names the cell of that chart in its output's metadata. A cell without a chart stays
+    in its section.
+    """
+    from nbformat.v4 import new_markdown_cell
+
+    by_id = {cell.id: cell for cell in cells}
+    verdict = by_id["next-question"]
+    first = [by_id[name] for name in (verdict.outputs[0].metadata["chart"], *FIRST)]
+    charts = [cell for cell in first if "<img" in str(cell.outputs)]
+    top = [by_id["title"], verdict, *(by_id[name] for name in dict.fromkeys(c.id for c in charts))]
+    last = cells.index(by_id["next"])
+    sections = []
+    for cell in cells[last:] + cells[1:last]:
+        if cell not in top and (cell.cell_type == "markdown" or cell.outputs):
+            sections.append(cell)
+        elif cell in charts and cell.id != "next-chart":
+            sections.append(new_markdown_cell("A chart of this section is at the top of the page."))
+    return top + sections
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping
 
+from matplotlib.ticker import MaxNLocator
+
 from helpers import _input, units
 from helpers.plotting import _canvas
 from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED
@@ -16,12 +18,14 @@ def bars(
     unit: _canvas.Unit = units.seconds,
     log: bool = True,
     intervals: Mapping[str, tuple[float, float]] | None = None,
+    limit: tuple[str, float] | None = None,
 ) -> None:
     """One horizontal bar per entry of ``values``, first on top, with its value.
 
     On a log axis, which has no zero to begin at, a dot takes the bar's place. Values are in what
     ``unit`` prints: positive on a log axis, else zero or more. ``intervals`` maps some of the names
-    to a lowest and a highest value, which a line joins.
+    to a lowest and a highest value, which a line joins. ``limit`` is the name and the value of a
+    dashed line, an exact number.
     """
     check = _input.positive if log else _input.not_negative
     lengths = _input.each(check, "values", values, what="the length of a bar")
@@ -44,10 +48,19 @@ def bars(
         ax.set_xlim(0, max(lengths) * 1.25 or 1)
     ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
     _canvas.tick_units(ax, unit)
+    if not log and len(unit(max(lengths))) > 9:  # the labels of the usual ticks would overlap
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+    if limit is not None:
+        ax.axvline(limit[1], color=RED, linestyle="--", linewidth=1.2, zorder=0)
+        ax.set_title(title, pad=20)
+        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        ax.annotate(limit[0], (limit[1], 1), (0, 3), ha="center", color=RED, fontsize=9, **place)
     words = {key: f"{key} {unit(length)}" for key, length in values.items()}
     for key, (low, high) in (intervals or {}).items():
         words[key] += f" from {unit(low)} to {unit(high)}"
     marks = "; ".join(words.values())
+    if limit is not None:
+        marks += f"; a dashed line, {limit[0]}, at {unit(limit[1]).lstrip('~')}"
     kind, shape = ("Dot chart", "dots") if log else ("Bar chart", "bars")
     _canvas.finish(ax, kind, f"{len(lengths)} {shape}: {marks}")
 
@@ -56,12 +69,14 @@ def bar_rows(
     rows: Mapping[str, tuple[Mapping[str, float], _canvas.Unit]],
     *,
     title: str,
+    highlight: bool = True,
 ) -> None:
     """Several measures of the same things: a row of bars for each measure, one below the other.
 
     ``rows`` maps the name of a measure to its values, zero or more, and the function that prints
     one of them. All rows have the same keys, such as the layers of a model, in the same order; each
-    row has its own linear scale, so only bars of the same row can be compared.
+    row has its own linear scale, so only bars of the same row can be compared. ``highlight``: the
+    largest bar of a row is red.
     """
     keys = list(next(iter(rows.values()))[0])
     figure = _canvas.sheet(7.2, 0.6 + 1.05 * len(rows))
@@ -69,7 +84,10 @@ def bar_rows(
     for index, (name, (values, unit)) in enumerate(rows.items()):
         heights = list(values.values())
         ax = figure.add_subplot(len(rows), 1, index + 1)
-        colours = [BLUE if height < max(heights) else RED for height in heights]
+        colours = [
+            RED if highlight and min(heights) < height == max(heights) else BLUE
+            for height in heights
+        ]
         drawn = ax.bar(keys, heights, color=colours, width=0.6)
         ax.bar_label(drawn, [unit(height) for height in heights], padding=2, fontsize=9)
         ax.set(ylim=(0, max(heights) * 1.45 or 1), yticks=[])
@@ -77,7 +95,7 @@ def bar_rows(
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="x", length=0, labelbottom=index == len(rows) - 1)
         shown = [f"{key} {unit(height)}" for key, height in values.items()]
-        marks.append(f"{name}: {', '.join(shown)}")
+        marks.append(f"{name}: {', '.join(shown)}".replace("\n", " "))
     figure.suptitle(title)
     _canvas.show(
         figure, f"{len(rows)} rows of {len(keys)} bars. Title: {title}. {'; '.join(marks)}."

@@ -1,9 +1,14 @@
 """What bounds a program: the roof over its rate, and the memory that it takes."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from helpers import _input, units
 from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, canvas, finish, tick_units
@@ -36,89 +41,123 @@ def roofline(
     slopes = _rates("bandwidth", bandwidth, "memory", "B") if bandwidth else {}
     peak, memory = next(iter(flats.values())), next(iter(slopes.values()), math.inf)
     ridge = peak / memory
-    # A close neighbour on the right leaves no room there: such a name is written on the left.
-    crowded = {
-        key
-        for key, (intensity, rate) in points.items()
-        for other, height in points.values()
-        if intensity < other < 2.5 * intensity and rate / 4 < height < 4 * rate
-    }
-    room = {key: 40 if key in crowded else 3 for key in points}  # to the left, for the name
-    low = min(intensity / room[key] for key, (intensity, _) in points.items())
-    low = min(low, ridge / 3) if slopes else low
-    high = max(12 * ridge, *(40 * intensity for intensity, _ in points.values()))
-    bottom = min(rate for _, rate in points.values()) / 3
+    low = min(intensity / 4 for intensity, _ in points.values())
+    low = min(low, ridge / 10) if slopes else low
+    high = max(12 * ridge, *(12 * intensity for intensity, _ in points.values()))
+    bottom = min(rate for _, rate in points.values()) / (5 if slopes else 3)
     bottom = min(bottom, low * memory / 3)
 
     ax = canvas(height=4.0)
-    for index, (key, rate) in enumerate(flats.items()):
-        style = {"color": RED, "linewidth": 1 if index else 2, "linestyle": "--" if index else "-"}
-        ax.plot([rate / memory if slopes else low, high], [rate] * 2, **style)
-        words = f"{key}: {units.rate(rate, 'FLOP')}"
-        ax.annotate(words, (high, rate), (-4, 3), textcoords="offset points", color=RED, ha="right")
-    top = max(flats.values())
-    for index, (key, rate) in enumerate(slopes.items()):
-        style = {"color": RED, "linewidth": 1 if index else 2, "linestyle": "--" if index else "-"}
-        ax.plot([low, top / rate], [low * rate, top], **style)
-        words = f"{key}: {units.rate(rate, 'B')}"
-        # Several names have to keep apart: the first is on the right of its line, the others left.
-        right = len(slopes) > 1 and not index
-        start = ridge / 20 if right else max(top / rate / 3, 3 * low)
-        place = {"ha": "left", "va": "top"} if right else {"ha": "right", "va": "bottom"}
-        shift = (8, -4) if right else (-10, 6)
-        place |= {"textcoords": "offset points", "color": RED}
-        ax.annotate(words, (start, start * rate), shift, **place)
-    marks = [_roof_words(flats, slopes, ridge)]
-    if slopes:
-        ax.axvspan(low, ridge, color=BLUE, alpha=0.07, linewidth=0)
-        ax.axvspan(ridge, high, color=GREEN, alpha=0.07, linewidth=0)
-        ax.plot([ridge] * 2, [bottom, peak], color=GREY, linestyle="--", linewidth=1.2, zorder=0)
-        for words, side, shift in (("memory-bound", "right", -5), ("compute-bound", "left", 5)):
-            place = {"textcoords": "offset points", "ha": side, "va": "bottom", "color": GREY}
-            ax.annotate(words, (ridge, bottom), (shift, 4), **place)
-        words = f"ridge: {units.number(ridge)} FLOP/B"
-        place = {"textcoords": "offset points", "ha": "left", "va": "bottom", "color": GREY}
-        ax.annotate(words, (ridge, bottom), (5, 20), **place)
-    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, top * 3), title=title)
-    drops = _drops(points, ax)
-    for key, (intensity, rate) in points.items():
-        roof = min(peak, intensity * memory)
-        share = units.percent(rate / roof)
-        ax.plot([intensity] * 2, [rate, roof], color=GREY, linewidth=1, zorder=1)
-        ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
-        # The name is level with its point, but keeps clear of a roof that is near.
-        height = "top" if rate > 0.5 * roof else "center"
-        if key in crowded and intensity < ridge:
-            height = "bottom"
-        ax.annotate(
-            f"{key}, {share.lstrip('~')}" if slopes else key,
-            (intensity, rate),
-            (-8 if key in crowded else 8, (0 if height == "center" else -3) - drops[key]),
-            textcoords="offset points",
-            ha="right" if key in crowded else "left",
-            va=height,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.7},
-        )
-        marks.append(
-            f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, {share} of the roof"
-        )
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, max(flats.values()) * 3))
     ax.set(xlabel="arithmetic intensity in FLOP/B (log scale)", ylabel="rate (log scale)")
+    ax.set_title(title)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter(lambda value, _: units.rate(value, "FLOP").lstrip("~"))
     ax.yaxis.set_minor_formatter("")
+    ax.figure.draw_without_rendering()  # from now on, the place of a text is known
+
+    grey = {"textcoords": "offset points", "va": "bottom", "color": GREY}
+    written, drawn = [], []  # texts, and points in pixels, which no other text is to cover
+    for index, (key, rate) in enumerate(flats.items()):
+        drawn.append(_roof(ax, [rate / memory if slopes else low, high], [rate] * 2, index))
+        words, place = f"{key}: {units.rate(rate, 'FLOP')}", grey | {"color": RED, "ha": "right"}
+        written.append(ax.annotate(words, (high, rate), (-4, 3), **place))
+    for index, (key, rate) in enumerate(slopes.items()):
+        end = max(flats.values()) / rate
+        line = _roof(ax, [low, end], [low * rate, end * rate], index)
+        # Of several lines, the first has its name below it.
+        side = -1 if len(slopes) > 1 and not index else 1
+        dots = ax.transData.transform(list(points.values()))
+        drawn += [line, _write_along(ax, f"{key}: {units.rate(rate, 'B')}", line, side, dots)]
+    if slopes:
+        ax.axvspan(low, ridge, color=BLUE, alpha=0.07, linewidth=0)
+        ax.axvspan(ridge, high, color=GREEN, alpha=0.07, linewidth=0)
+        ax.plot([ridge] * 2, [bottom, peak], color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+        words = f"ridge: {units.number(ridge)} FLOP/B"
+        written += [
+            ax.annotate("memory-bound", (ridge, bottom), (-5, 4), ha="right", **grey),
+            ax.annotate("compute-bound", (ridge, bottom), (5, 4), ha="left", **grey),
+            ax.annotate(words, (ridge, bottom), (5, 20), ha="left", **grey),
+        ]
+    marks, names = [_roof_words(flats, slopes, ridge)], {}
+    for key, (intensity, rate) in points.items():
+        roof = min(peak, intensity * memory)
+        share = units.percent(rate / roof)
+        (drop,) = ax.plot([intensity] * 2, [rate, roof], color=GREY, linewidth=1, zorder=1)
+        drawn.append(_pixels(ax, drop))
+        ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
+        names[f"{key}, {share.lstrip('~')}" if slopes else key] = intensity, rate
+        marks.append(
+            f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, {share} of the roof"
+        )
+    _write_beside(ax, names, written, drawn)
     finish(ax, "Roofline", "; ".join(marks))
 
 
-def _drops(points: Mapping[str, tuple[float, float]], ax: Axes) -> dict[str, float]:
-    """How far below its point each name goes, in typographic points, to clear the one above it."""
-    drops, written = {}, []
-    for key, point in sorted(points.items(), key=lambda item: -item[1][1]):
-        height = ax.transData.transform(point)[1] * 72 / ax.figure.dpi
-        level = min([height, *(y - 12 for x, y in written if 0.8 < point[0] / x < 1.25)])
-        drops[key] = height - level
-        written.append((point[0], level))
-    return drops
+def _roof(ax: Axes, x: list, y: list, index: int) -> np.ndarray:
+    """Draw a line of the roof: the first one thick, the others thin. Returns its ``_pixels``."""
+    style = {"linewidth": 1, "linestyle": "--"} if index else {"linewidth": 2}
+    return _pixels(ax, *ax.plot(x, y, color=RED, **style))
+
+
+def _pixels(ax: Axes, line: Line2D) -> np.ndarray:
+    """A hundred points along a straight line of a chart with two log axes, in pixels."""
+    return ax.transData.transform(np.geomspace(*line.get_xydata(), 100))
+
+
+def _write_along(ax: Axes, words: str, line: np.ndarray, side: int, dots: np.ndarray) -> np.ndarray:
+    """Write on a line, or below it with ``side`` -1, where no dot is near; all in pixels.
+
+    Returns points along the text.
+    """
+    text = ax.text(0, 0, words, color=RED, ha="center", va="center", transform=None)
+    text.set(rotation_mode="anchor")
+    length = text.get_window_extent().width
+    direction = (line[-1] - line[0]) / np.linalg.norm(line[-1] - line[0])
+    offset = side * 17 * np.array([-direction[1], direction[0]])
+    middle = max(
+        (line[place] + offset for place in (50, 35, 65)),
+        key=lambda point: min(np.linalg.norm(dots - point, axis=1)),
+    )
+    text.set(position=middle, rotation=np.degrees(np.arctan2(direction[1], direction[0])))
+    return middle + np.linspace(-length / 2, length / 2, 50)[:, None] * direction
+
+
+def _write_beside(
+    ax: Axes, names: Mapping[str, tuple[float, float]], written: list[Text], drawn: list[np.ndarray]
+) -> None:
+    """Write each name beside its point, where it covers no other text, no point and no line.
+
+    If there is no such place, it covers as little as possible. A line joins a point to a name that
+    is farther away.
+    """
+    dots = {name: ax.transData.transform(point) for name, point in names.items()}
+    taken = [text.get_window_extent() for text in written]
+    taken += [Bbox.from_extents(*(dot - 9), *(dot + 9)) for dot in dots.values()]
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.7}
+    place = {"textcoords": "offset points", "va": "center", "bbox": white}
+    sides = {10: "left", -10: "right", 0: "center"}
+    offsets = [*itertools.product((10, -10), (0, -12, 12, -26, 26, -40, 40)), (0, -14), (0, 14)]
+    for name, point in sorted(names.items(), key=lambda item: -item[1][1]):
+        costs = {}
+        for x, y in offsets:
+            text = ax.annotate(name, point, (x, y), ha=sides[x], **place)
+            box = text.get_window_extent()
+            text.remove()
+            away = {
+                key: np.linalg.norm(dot.clip(*box.get_points()) - dot) for key, dot in dots.items()
+            }
+            unclear = abs(y) < 26 and min(away, key=away.get) != name
+            outside = not (ax.bbox.contains(*box.min) and ax.bbox.contains(*box.max))
+            covered = sum(box.count_contains(points) for points in drawn)
+            cost = 100 * outside + 20 * box.count_overlaps(taken) + 15 * unclear + covered
+            costs[x, y] = cost + 0.3 * abs(y), box
+        x, y = min(costs, key=lambda offset: costs[offset][0])
+        taken.append(costs[x, y][1])
+        leader = {"arrowstyle": "-", "color": GREY, "relpos": (0 if x > 0 else 1, 0.5)}
+        far = {"arrowprops": leader} if abs(y) >= 26 else {}
+        ax.annotate(name, point, (x, y), ha=sides[x], **place, **far)
 
 
 def _rates(argument: str, rates: float | Mapping[str, float], name: str, unit: str) -> dict:

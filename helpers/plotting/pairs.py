@@ -39,7 +39,11 @@ def dumbbells(
 
 
 def profiler_shares(
-    rows: Mapping[str, Sequence[float]], *, without: float, title: str, xlabel: str
+    rows: Mapping[str, Sequence[float]],
+    *,
+    without: float,
+    title: str,
+    xlabel: str = "share of the time",
 ) -> None:
     """The share that each profiler gives to one function, compared with the share without one.
 
@@ -94,11 +98,13 @@ def points(
     xlabel: str,
     ylabel: str,
     joined: bool = False,
+    printed: tuple[_canvas.Unit, _canvas.Unit] | None = None,
 ) -> None:
     """A labelled dot for each entry of ``values``, which maps a name to (x, y), zero or more.
 
-    Both axes are linear and begin at zero. The values are printed as they are, without the mark of
-    a measurement, so they come from a recording. ``joined``: a line joins the dots in their order.
+    Both axes are linear and begin at zero. ``printed`` holds the functions that print an x and a y;
+    without it, the values are printed as they are, without the mark of a measurement, so they come
+    from a recording. ``joined``: a line joins the dots in their order.
     """
     _input.filled("values", values, what="point")
     for key, pair in values.items():
@@ -113,6 +119,10 @@ def points(
     highest = [max(axis) for axis in zip(*values.values(), strict=True)]
     ax.set(xlim=(0, 1.2 * highest[0]), ylim=(0, 1.1 * highest[1]))
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
-    marks = "; ".join(f"{key} at ({x:,.1f}, {y:,.0f})" for key, (x, y) in values.items())
+    x_unit, y_unit = printed or ("{:,.1f}".format, "{:,.0f}".format)
+    if printed:
+        _canvas.tick_units(ax, x_unit)
+        ax.yaxis.set_major_formatter(lambda value, _: y_unit(value).lstrip("~"))
+    marks = "; ".join(f"{key} at ({x_unit(x)}, {y_unit(y)})" for key, (x, y) in values.items())
     kind = "Dots joined by a line" if joined else "Dots"
     _canvas.finish(ax, kind, f"{len(values)} dots: {marks}")

@@ -144,7 +144,7 @@ def strip(rows: Mapping[str, Sequence[str]], *, title: str, xlabel: str) -> None
             if label:
                 box = {"left": step - 0.5, "height": 0.8, "edgecolor": "white"}
                 ax.barh(place, 1, color=colours[label], **box)
-                ax.text(step, place, label, ha="center", va="center", size=8.5)
+                ax.text(step, place, label, ha="center", va="center", size=7.5)
         shown = ", ".join(f"{step} {label}" for step, label in enumerate(row) if label)
         marks.append(f"{key}: {shown or 'nothing'}")
     ax.set(xlim=(-0.5, count - 0.5), ylim=(len(rows) - 0.5, -0.5), title=title, xlabel=xlabel)

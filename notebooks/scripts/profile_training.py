@@ -8,6 +8,7 @@ import weakref
 from collections import Counter
 from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NamedTuple
 from unittest.mock import patch
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from helpers import units
+from helpers import faults
 from helpers.compare import Comparison
 
 IMAGES = 4
@@ -112,6 +113,15 @@ def fractions(seconds: dict[str, float]) -> dict[str, float]:
     return {part: time / whole for part, time in seconds.items()}
 
 
+def fractions_of(programs: dict[str, ModuleType]) -> dict[str, dict[str, float]]:
+    """Each part's fraction of the time of each program, from one run of each."""
+    parts = {
+        name: time_of_parts(program, repeats=1)
+        for name, program in programs.items()
+    }
+    return {name: fractions(seconds) for name, seconds in parts.items()}
+
+
 def times_of_rounds(
     comparisons: list[Comparison], last_seconds: float
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
@@ -124,13 +134,38 @@ def times_of_rounds(
     times, intervals = {}, {}
     seconds = last_seconds
     for number, comparison in reversed(list(enumerate(comparisons, start=1))):
-        speedup = units.ratio(1 / comparison.ratio)
-        label = f"after round {number} (speedup {speedup})"
+        label = f"after round {number}"
         times[label] = seconds
         seconds /= comparison.ratio  # the time before this round
         intervals[label] = [seconds * bound for bound in comparison.interval]
     times["all nine faults"] = seconds
     return dict(reversed(times.items())), intervals
+
+
+def effects_of_faults(
+    slow: ModuleType, fast: ModuleType, folder: Path
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """What each fault except ``thread`` costs, and each program's shortest seconds.
+
+    Columns: the speedup of the slow program without this fault, and the slowdown of
+    the fast program with it. The programs are written into ``folder``.
+    """
+    names = [name for name in faults.FAULTS if name != "thread"]
+    programs = {f"slow {number}": slow for number in range(4)} | {"fast": fast}
+    for name in names:
+        others = set(faults.FAULTS) - {name}
+        programs[f"fixed {name}"] = faults.load(others, folder / f"fixed_{name}.py")
+        with_it = {"thread", name}
+        programs[f"with {name}"] = faults.load(with_it, folder / f"with_{name}.py")
+    seconds = fastest(programs, seconds=0.05)
+    seconds["slow"] = min(seconds.pop(f"slow {number}") for number in range(4))
+    speedups = [seconds["slow"] / seconds[f"fixed {name}"] for name in names]
+    slowdowns = [seconds[f"with {name}"] / seconds["fast"] for name in names]
+    columns = {
+        "slow program: speedup if fixed": speedups,
+        "fast program: slowdown if put back": slowdowns,
+    }
+    return pd.DataFrame(columns, index=names), seconds
 
 
 class Saved:
@@ -178,6 +213,18 @@ def saved_tensors(program: ModuleType, count: int = IMAGES) -> pd.DataFrame:
         bytes_kept[function] += size
     table = {"tensors saved": saves, "bytes kept at the end": bytes_kept}
     return pd.DataFrame(table, index=["step", "evaluate"]).fillna(0).astype(int)
+
+
+def before_and_after(before: pd.DataFrame, after: pd.DataFrame) -> dict:
+    """Two tables of ``saved_tensors`` as rows for ``plotting.bar_rows``."""
+    rows = {}
+    for column in before.columns:
+        bars = {}
+        for function in before.index:
+            bars[f"{function}, before"] = int(before.loc[function, column])
+            bars[f"{function}, after"] = int(after.loc[function, column])
+        rows[column] = bars, "{:,}".format
+    return rows
 
 
 def function_of(program: ModuleType, frame: FrameType) -> str:

@@ -55,7 +55,12 @@ def test_lessons_and_readme_have_the_tables_names_titles_and_minutes() -> None:
         assert lesson(path).cells[0].source.startswith(heading)
         link = f"[{row.number} {row.title}](notebooks/{row.name}.ipynb)"
         assert f"| {link} | {row.question} | {row.tools} |\n" in text("README.md")
-        assert f"Each lesson takes {stated(path)} minutes in class." in text("README.md")
+
+
+def test_the_readme_says_how_long_a_lesson_takes() -> None:
+    minutes = [stated(ROOT / "notebooks" / f"{row.name}.ipynb") for row in LESSONS]
+    words = f"Each lesson takes {min(minutes)} to {max(minutes)} minutes in class."
+    assert words in text("README.md")
 
 
 def test_the_map_and_its_alternative_text_show_the_table() -> None:

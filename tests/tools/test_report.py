@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers import own_model
 from tools import notebooks, python_path, refresh, report
 
 PRETENDED_GPU = notebooks.ROOT / "tests" / "lessons" / "pretended_gpu"
@@ -86,7 +87,18 @@ def test_a_report_is_right_and_needs_nothing_else(
     assert not re.search(r"<script|<link|@import|(src|url\()[=\"'(]*(https?:|//|\w+\.)", page)
     assert "href=" not in page
     assert page.index("What to ask next") < page.index("The computer")
-    assert page.index("Next:") < page.index("<img") < page.index("<table")
+    titles = re.findall(r'<img[^>]* alt="[^"]*?Title: ([^.]+)\.', page)
+    assert page.index("Next:") < page.index("<img")
+    assert "What is farthest above its limit is the next question" in titles[:2]
+    assert page.index("The slowest kinds") < page.index("What to ask next") < page.index("<table")
+    assert len(set(titles)) == len(titles) == page.count("<img")
+
+
+def test_every_question_has_its_chart_in_the_template() -> None:
+    template = notebooks.read(notebooks.NOTEBOOKS / "profile_your_own_model.ipynb")
+    outputs = {cell.id: str(cell.get("outputs")) for cell in template.cells}
+    for question in (*own_model.QUESTIONS.values(), own_model.OTHERWISE):
+        assert "course-chart" in outputs[question.chart]
 
 
 def test_a_name_without_a_function_is_refused_before_anything_starts(

@@ -1,5 +1,7 @@
 import re
+from functools import partial
 
+import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
@@ -127,3 +129,41 @@ def test_gpt2_refuses_more_tokens_than_its_context() -> None:
     model(torch.zeros(1, 38, dtype=torch.int64), cache)
     with pytest.raises(ValueError, match="must be 40 or fewer with those of the cache, not 41"):
         model(torch.zeros(1, 3, dtype=torch.int64), cache)
+
+
+def test_the_costs_of_a_convolution_are_counted_for_one_image() -> None:
+    layer, batch = nn.Conv2d(3, 8, kernel_size=3, padding=1), torch.rand(2, 3, 5, 5)
+    costs = models.layer_costs(layer, (batch,), layer(batch))
+    weights = 8 * 27 + 8
+    assert costs == {
+        "MACs": 25 * 8 * 27,
+        "parameters": weights,
+        "output elements": 200,
+        "bytes": 4 * (weights + 150 + 400),
+    }
+    assert set(models.layer_costs(nn.Identity(), (batch,), batch).values()) == {0}
+
+
+def test_of_each_call_the_shortest_time_of_all_rounds_counts() -> None:
+    rows = [{"layer": name, "time": time} for name, time in zip("abab", (3, 5, 4, 2), strict=True)]
+    table = models.shortest_calls(rows, rounds=2)
+    assert table.to_dict("list") == {"layer": ["a", "b"], "time": [3, 2]}
+
+
+def test_a_group_s_intensity_and_rate_are_those_of_its_sums() -> None:
+    costs = {"MACs": [100, 300, 0], "bytes": [10, 30, 99], "time": [1.0, 3.0, 9.0]}
+    calls = pd.DataFrame(costs)
+    groups = pd.Series(["conv", "conv", "relu"])
+    assert models.under_the_roof(calls, groups, images=2) == {"conv": (40, 400)}
+
+
+def test_a_batch_is_compared_with_one_input() -> None:
+    growth = models.growth_with_batch({("layer", 1): 1.0, ("layer", 8): 2.0})
+    assert growth == {"layer, batch of 8": {"latency": 2, "throughput": 4}}
+
+
+def test_every_call_is_made_once_a_round() -> None:
+    made = []
+    times = models.fastest({name: partial(made.append, name) for name in "ab"}, rounds=3)
+    assert sorted(made) == list("aaabbb")
+    assert all(time > 0 for time in times.values())

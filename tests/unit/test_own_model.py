@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -156,9 +157,9 @@ def test_each_call_of_a_module_has_a_row_with_its_own_part() -> None:
         rows = own_model.by_module(model, pair, {"twice": True}, lambda: next(clock))
     assert list(rows.index) == ["first", "first (2)", "the model"]
     assert list(rows.own) == [3, 5, 100 - (14 - 10) - (28 - 20)]
-    assert list(rows.kind) == ["Linear", "Linear", "Adds"]
+    assert list(rows.kind) == ["Linear", "Linear", "the model itself"]
     assert list(rows.leaf) == [True, True, False]
-    assert list(rows.gives) == 3 * ["(2,) float32"]
+    assert list(rows.output) == 3 * ["(2,) float32"]
 
 
 def moved(model: nn.Module, *args: torch.Tensor) -> int:
@@ -359,3 +360,67 @@ def test_no_hook_stays_even_after_an_error() -> None:
     with pytest.raises(ValueError, match="not for training"):
         own_model.by_module(model, (X, X), {}, lambda: 0)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_the_kind_that_is_named_is_never_the_model_itself() -> None:
+    columns = {"kind": own_model.ITSELF, "leaf": True, "MACs": 0, "time": 3.0}
+    alone = pd.DataFrame([columns])
+    assert own_model.slowest_without_macs(alone) == ("none", 0.0)
+    block = columns | {"kind": "Block", "leaf": False, "time": 9.0}
+    work = columns | {"kind": "Linear", "MACs": 5, "time": 7.0}
+    leaf = columns | {"kind": "ReLU", "time": 0.5}
+    rows = pd.DataFrame([columns, block, work, leaf, leaf])
+    assert own_model.slowest_without_macs(rows) == ("ReLU", 1.0 / 20.0)
+
+
+QUIET = dict.fromkeys(own_model.QUESTIONS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence", "chart"),
+    [
+        (
+            QUIET | {"spread": 2.0},
+            ">Which operator is far below its roof?</a></b> No measurement is above its limit "
+            "(lesson 05, The torch profiler).",
+            "roof-draw",
+        ),
+        (
+            QUIET | {"spread": 3.1, "slowest leaf without MACs": 0.5},
+            ">Why is a layer without MACs slow?</a></b> The slowest kind of layer without MACs, "
+            "ReLU, takes ~50.0 % of the time, and the limit is 33 % (lesson 05, The torch "
+            "profiler).",
+            "layers-kinds",
+        ),
+        (
+            QUIET | {"spread": 12.0, "peak FLOP/s": 0.9},
+            ">Why do equal calls take different times?</a></b> The p95 latency is ~12.0× that of "
+            "the fastest call, and the limit is 3× (lesson 01, Timing).",
+            "whole-time-chart",
+        ),
+    ],
+)
+def test_the_next_question_is_the_one_farthest_above_its_limit(
+    values: dict, sentence: str, chart: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = {}
+    monkeypatch.setattr(
+        own_model, "display", lambda html, metadata: shown.update(html=html.data, **metadata)
+    )
+    own_model.next_question(values, "ReLU")
+    assert shown["html"].strip("\u2060").endswith(sentence)
+    assert shown["chart"] == chart
+
+
+def test_the_shares_name_each_call_and_add_up() -> None:
+    kinds = ["Linear", "Linear", own_model.ITSELF]
+    names = ["linear", "linear (2)", "the model"]
+    columns = {"kind": kinds, "time": [1.0, 2.0, 1.0], "MACs": [4, 0, 0]}
+    rows = pd.DataFrame(columns, index=names)
+    shares = own_model.shares(rows, at_most=12)
+    assert shares["share of time"][0] == {
+        "linear, Linear": 0.25,
+        "linear (2), Linear": 0.5,
+        "the model itself": 0.25,
+    }
+    assert list(own_model.shares(rows, at_most=1)["share of MACs"][0].values()) == [0.0]

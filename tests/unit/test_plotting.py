@@ -6,10 +6,11 @@ import re
 
 import pytest
 from matplotlib import rc_context
+from matplotlib.text import Text
 from PIL import Image
 
-from helpers import plotting
-from helpers.plotting import _canvas
+from helpers import plotting, units
+from helpers.plotting import _canvas, limits
 
 TRACK = [(10.0, 0.008, "forward", 0), (10.001, 0.004, "conv2d", 1), (10.008, 0.012, "backward", 0)]
 STACKS = {
@@ -69,6 +70,29 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "FLOP/B on; add at 0.0833 FLOP/B: ~1.00 GFLOP/s, ~60.0 % of the roof; ReLU at "
         "0.125 FLOP/B: ~2.00 GFLOP/s, ~80.0 % of the roof; product at 50 FLOP/B: ~80.0 "
         "GFLOP/s, ~80.0 % of the roof.",
+    ],
+    "against_limits": [
+        ([{"far": (20.0, "~60.0×", "3×"), "none": (0.0, "~0 %", "50 %")}], {}),
+        "Dot chart. Title: T. x axis: value / limit (log scale). a dashed line at 1×; 2 dots: far "
+        "~60.0×, limit 3×; none ~0 %, limit 50 %.",
+    ],
+    "bar_columns": [
+        (
+            [
+                {
+                    "time": ({"conv": 0.2, "\u2060relu\u2060": 0.8}, units.percent),
+                    "MACs": ({"conv": 7, "\u2060relu\u2060": 0}, "{:,}".format),
+                }
+            ],
+            {},
+        ),
+        "2 columns of 2 bars. Title: T. time: conv ~20.0 %, \u2060relu\u2060 ~80.0 %; MACs: "
+        "conv 7, \u2060relu\u2060 0.",
+    ],
+    "calls": [
+        ([[0.002, 0.001, 0.001, 0.001]], {}),
+        "Strip chart. Title: T. x axis: time of a call (log scale); y axis: call. ~4 dots; a "
+        "dashed line, median ~1.00 ms; a dashed line, p95 ~1.85 ms.",
     ],
     "timeline": [
         ([{"main": TRACK, "loader": [(10.002, 0.003, "next batch", 0)]}], {}),
@@ -150,6 +174,9 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
             "rows['a'][1] must be a share, finite and not negative",
         ),
         ("roofline", [{"a": (1.0,)}], ROOF, "points['a'] must be (intensity, rate), but got (1"),
+        ("against_limits", [{"a": (-1.0, "", "")}], {}, "rows['a'] must be a quotient, finite and"),
+        ("bar_columns", [{"time": ({}, str)}], {}, "columns must hold at least one bar"),
+        ("calls", [[1.0, 0.0]], {}, "seconds[1] must be a time on a log axis, finite and positive"),
         ("memory", [{"a": [(1, 1), (0, 1)]}], {}, "curves['a'] must be in order of time"),
         ("timeline", [{"m": []}], {}, "tracks['m'] must hold at least one span, but got none"),
         ("timeline", [{"m": [(3, 0, "f", 0)]}], {}, "at least one span that lasts longer than 0 s"),
@@ -164,3 +191,25 @@ def test_wrong_input_is_refused_by_name(
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         getattr(plotting, name)(*arguments, title="T", **options)
     assert shown == []
+
+
+CLOSE = {"Linear": (57, 250e9), "MultiheadAttention": (97, 200e9), "the model": (38, 242e9)}
+
+
+@pytest.mark.parametrize("points", [CLOSE, {"one": (0.5, 3e9), "the model": (0.48, 2.5e9)}])
+def test_no_text_of_a_roofline_covers_another_or_leaves_the_picture(
+    points: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list = []
+    monkeypatch.setattr(limits, "finish", lambda ax, *_: drawn.append(ax))
+    limits.roofline(points, compute=384e9, bandwidth=27e9, title="T")
+    (ax,) = drawn
+    ax.figure.draw_without_rendering()
+    boxes = {text.get_text(): Text.get_window_extent(text) for text in ax.texts}  # without leaders
+    for name, box in boxes.items():
+        assert all(ax.bbox.contains(*corner) for corner in (box.min, box.max)), name
+        if not name.startswith("memory:"):  # it is rotated, and its box holds more than the text
+            others = [
+                other for key, other in boxes.items() if key not in (name, "memory: ~27.0 GB/s")
+            ]
+            assert not box.count_overlaps(others), name

@@ -1,9 +1,17 @@
+import cProfile
+import pstats
+import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
 
 from helpers import profilers
+
+CPU = [ProfilerActivity.CPU]
 
 
 def test_a_profiler_that_is_not_here_has_no_profile(tmp_path: Path, monkeypatch) -> None:
@@ -22,3 +30,72 @@ def test_scalene_imports_no_torch_beside_a_program_without_it(tmp_path: Path) ->
     assert profile, printed
     assert "'time'" in printed
     assert "'torch'" not in printed
+
+
+def test_a_function_s_time_is_compared_with_another_s() -> None:
+    times = {"cProfile": {"computes": 2.0, "sleeps": 1.0}, "py-spy": {"computes": 50}}
+    table = profilers.compared_with("computes", times, ["sleeps"])
+    assert table.to_dict("index") == {"cProfile": {"sleeps": 0.5}, "py-spy": {"sleeps": 0}}
+
+
+def test_samples_of_py_spy_are_found_at_their_lines(tmp_path: Path) -> None:
+    raw = "main (a.py:9);erase (b.py:13) 7\nmain (a.py:9);erase (b.py:13) 1\nmain (a.py:9) 5\n"
+    (tmp_path / "p.raw").write_text(raw)
+    assert profilers.samples_by_line(tmp_path / "p.raw", "erase").to_dict() == {13: 8}
+    assert profilers.samples_by_line(None, "erase").sum() == 0
+
+
+def test_the_share_of_calls_comes_from_the_script_and_from_the_profile(tmp_path: Path) -> None:
+    shutil.copy(Path(__file__, "../../../notebooks/scripts/known_split.py").resolve(), tmp_path)
+    command = "python -m cProfile -o s.prof known_split.py --rounds 1"
+    without, table = profilers.shares_of_calls({"cProfile": command}, tmp_path)
+    row = table.loc["cProfile"]
+    assert 0 < without < 0.5
+    assert row.slowdown > 1.2
+    assert row.reported == pytest.approx(row.profiled, abs=0.1)
+
+
+def work(times: int) -> int:
+    return sum(abs(number) for number in range(times))
+
+
+def test_calls_to_other_modules_are_told_from_a_module_s_own() -> None:
+    profiler = cProfile.Profile()
+    profiler.runcall(work, 10)
+    stats = pstats.Stats(profiler)
+    assert profilers.share_of_callees(stats, "test_profilers.work").share["builtins.sum"] <= 1
+    found = profilers.calls_out_of(stats, "test_profilers").set_index("callee").label
+    assert found["builtins.abs"].startswith("abs in ")
+    assert found["builtins.abs"].endswith(", 10 calls")
+
+
+def test_a_profile_s_peak_is_the_most_bytes_at_once() -> None:
+    with profile(activities=CPU, profile_memory=True) as prof:
+        for _ in range(3):
+            torch.ones(1000)  # freed at once
+        kept = torch.ones(500)
+    assert 4_000 <= profilers.peak_bytes(prof) < 6_000
+    assert kept.nbytes == 2_000
+
+
+def test_only_the_outermost_operators_count_once_per_round() -> None:
+    x = torch.rand(8, 8)
+    with profile(activities=CPU) as prof:
+        for _ in range(2):
+            torch.nn.functional.linear(x, x).relu()
+    table = profilers.outermost_operators(prof, rounds=2)
+    assert table["calls"].to_dict() == {"linear": 1, "relu": 1}
+    assert table["time"].sum() == pytest.approx(1)
+
+
+def test_operators_are_divided_by_the_dtype_of_their_input() -> None:
+    with profile(activities=CPU, record_shapes=True) as prof:
+        torch.rand(8).double().exp()
+        torch.rand(8).exp()
+    counts = profilers.operators_by_dtype(prof)["count"]
+    assert counts["aten::exp"].to_dict() == {"double": 1, "float": 1}
+
+
+def test_a_recording_s_microseconds_become_spans() -> None:
+    rows = pd.DataFrame({"kind": ["matmul"], "start_us": [5.0], "duration_us": [2.0]})
+    assert profilers.recorded_spans(rows) == [(5e-6, 2e-6, "matmul", 0)]

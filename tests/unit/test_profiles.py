@@ -1,10 +1,12 @@
 """Each function reads what its tool writes today."""
 
+import cProfile
 import json
 import pstats
 from pathlib import Path
 
 import pytest
+from pandas import DataFrame
 
 from helpers import profiles
 
@@ -58,3 +60,46 @@ def test_scalene_s_functions_are_the_sums_of_their_lines(tmp_path: Path) -> None
     (tmp_path / "p.json").write_text(json.dumps(profile), encoding="utf-8")
     assert profiles.times_by_function(tmp_path / "p.json") == {"loop": 18, "other": 24}
     assert profiles.samples_of(tmp_path / "p.json") == 11
+
+
+def test_the_way_up_from_a_library_s_function_ends_where_it_divides() -> None:
+    calls = DataFrame(
+        [("layer", "pool", 4), ("call", "layer", 4), ("main", "call", 9), ("step", "call", 1)],
+        columns=["caller", "callee", "ncalls"],
+    )
+    way = profiles.callers_up(calls, "pool")
+    assert way.caller.tolist() == ["layer", "call", "step", "main"]
+    assert len(profiles.callers_up(calls, "main")) == 0  # which nothing called
+    circle = DataFrame([("b", "a", 1), ("a", "b", 1)], columns=["caller", "callee", "ncalls"])
+    with pytest.raises(ValueError, match="the only caller of 'a' is one that it calls"):
+        profiles.callers_up(circle, "a")
+
+
+def _caller() -> None:
+    for _ in range(3):
+        _called()
+
+
+def _called() -> None:
+    pass
+
+
+def test_the_overhead_of_a_row_grows_with_the_calls_that_it_makes() -> None:
+    profile = cProfile.Profile()
+    profile.runcall(_caller)
+    stats = pstats.Stats(profile).strip_dirs()
+    rows = profiles.overhead_in_rows(stats, per_call=1e-3)
+    assert rows["calls made"][["test_profiles._caller", "test_profiles._called"]].tolist() == [3, 0]
+    row = rows.loc["test_profiles._caller"]
+    assert row.overhead == pytest.approx(3e-3)
+    assert row["overhead / tottime"] == pytest.approx(3e-3 / row.tottime)
+    assert profiles.profile_key(_caller) in stats.stats
+
+
+def test_imports_are_divided_at_the_end_of_a_module() -> None:
+    listing = "".join(
+        f"import time: {own:9} | {own:10} | {name}\n"
+        for own, name in ((100, "  torch._C"), (300, "torch"), (50, "torch._dynamo"))
+    )
+    parts = profiles.import_seconds(profiles.import_times(listing), "torch")
+    assert parts == pytest.approx((400e-6, 50e-6))

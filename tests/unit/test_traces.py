@@ -5,7 +5,10 @@ import math
 import sqlite3
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
 
 from helpers import traces
 
@@ -67,3 +70,30 @@ def test_a_report_without_kernels_is_refused() -> None:
 def test_a_command_may_go_on_in_the_next_line() -> None:
     flags, program = traces.nsys_command("nsys profile -t cuda \\\n  -ftrue \\\n  python a.py -f 1")
     assert (flags, program) == (["-t cuda", "-ftrue"], ["python", "a.py", "-f", "1"])
+
+
+def test_operators_are_fractions_of_their_part() -> None:
+    columns = ["ph", "name", "ts", "dur"]
+    operators = [["X", "conv", 110, 20], ["X", "inner", 115, 5], ["X", "add", 160, 10]]
+    parts = pd.DataFrame({"ts": [100.0], "dur": [50.0]}, index=["forward"])
+    rows = traces.operator_lanes(pd.DataFrame(operators, columns=columns), parts)
+    assert rows == {"forward": {"operator": [pytest.approx((0.2, 0.4))]}}
+
+
+def test_the_memory_of_a_profile_rises_and_falls() -> None:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
+        values = torch.ones(1000)
+        doubled = 2 * values
+        del values, doubled
+    sizes = [size for _, size in traces.memory_curve(prof)]
+    assert sizes[0] == sizes[-1] == 0
+    assert 8000 <= max(sizes) < 10_000
+
+
+def test_a_schedule_names_what_happens_to_each_step() -> None:
+    plan = schedule(wait=1, warmup=1, active=2, repeat=1)
+    rows = traces.schedule_rows(plan, 5, {"file": ["ProfilerStep#2", "ProfilerStep#3", "add"]})
+    assert rows == {
+        "schedule": ["wait", "warm-up", "active", "active", "wait"],
+        "file": ["", "", "kept", "kept", ""],
+    }

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from helpers import workloads
+from helpers import models, workloads
 
 CONVOLUTIONS = [
     workloads.conv2d_loops,
@@ -67,3 +67,16 @@ def test_the_functional_cnn_computes_what_the_small_cnn_does() -> None:
     functional.load_state_dict(model.state_dict())
     images, _ = workloads.synthetic_cifar(4)
     torch.testing.assert_close(functional(images), model(images))
+
+
+def test_attention_written_with_products_computes_what_the_fused_one_does() -> None:
+    fused, products = models.Attention(32, 4), workloads.ProductAttention(32, 4)
+    products.load_state_dict(fused.state_dict())
+    tokens = torch.rand(2, 5, 32)
+    torch.testing.assert_close(products(tokens), fused(tokens))
+
+
+def test_the_models_to_count_take_their_inputs() -> None:
+    cases = [*workloads.models_to_count("meta").values(), *workloads.models_with_tokens().values()]
+    for model, x, *_ in cases:
+        assert model(x).device.type == "meta"
