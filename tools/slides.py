@@ -145,7 +145,7 @@ def pieces(cells: list[NotebookNode]) -> Iterator[tuple[str, str | list[Notebook
     shown = results(cells)
     for cell in cells:
         if cell.id in shown:
-            yield "shown", shown[cell.id]
+            yield from (("shown", content) for content in shown[cell.id])
         elif cell.source.startswith(notebooks.NOTES):
             yield "notes", f"**Instructor notes**{FOLD.sub('', cell.source)}"
         elif cell.source.startswith("## At home"):
@@ -156,30 +156,30 @@ def pieces(cells: list[NotebookNode]) -> Iterator[tuple[str, str | list[Notebook
                 yield from of_text(block.strip(), is_recap)
 
 
-def results(cells: list[NotebookNode]) -> dict[str, list[NotebookNode]]:
-    """What is shown of a code cell, by its id.
+def results(cells: list[NotebookNode]) -> dict[str, list[list[NotebookNode]]]:
+    """What the slides of a code cell show, by its id.
 
     Of a tool's call these are its code and its outputs. Of the other cells it is each picture and,
     where a check follows and nothing else was shown of the section since the last one, the outputs
     before it. A check's first claim goes below the last of them.
     """
-    shown: dict[str, list[NotebookNode]] = {}
+    shown: dict[str, list[list[NotebookNode]]] = {}
     waiting, last = "", ("", [])  # the id of what waits for its claim, and the last outputs
     for cell in cells:
         outputs = [new_code_cell(outputs=[output]) for output in cell.get("outputs", [])]
         for output in outputs:
             output.metadata.transient = {"remove_source": True}
-        pictures = [output for output in outputs if notebooks.is_picture(output.outputs[0])]
+        pictures = [[output] for output in outputs if notebooks.is_picture(output.outputs[0])]
         if cell.source.startswith("## "):
             waiting, last = "", ("", [])
         elif cell.metadata.get("jupyter", {}).get("source_hidden"):
             if not waiting and last[0]:
-                waiting, shown[last[0]] = last
+                waiting, shown[last[0]] = last[0], [last[1]]
             if waiting:
-                shown[waiting] = [*shown[waiting], *outputs[:1]]
+                shown[waiting][-1] += outputs[:1]
             waiting, last = "", ("", [])
         elif TOOL in cell.metadata.get("tags", []):
-            waiting, shown[cell.id] = cell.id, [new_code_cell(cell.source, id=cell.id), *outputs]
+            waiting, shown[cell.id] = cell.id, [[new_code_cell(cell.source, id=cell.id), *outputs]]
         elif pictures:
             waiting, shown[cell.id] = cell.id, pictures
         elif outputs and not notebooks.is_prediction(cell):
