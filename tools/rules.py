@@ -15,6 +15,7 @@ from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
 
 from helpers import questions
 from tools import notebooks
@@ -22,6 +23,7 @@ from tools import notebooks
 LONGEST_CELL, WIDEST_LINE, TALLEST_OUTPUT = 25, 84, 32
 LONGEST_OF_A_TASK = 48  # what an exercise gives is a program, and a check asks for several things
 MOST_MINUTES, MOST_AT_HOME = 38, 15
+MOST_NUMBERS = 3  # of a result that needs no picture
 LONGEST_QUESTION = 80  # words with its options, so that it fits a slide
 IGNORED, FOLDED = "nbval-ignore-output", "hide-input"
 LINES = ("claim", "outcome")  # what a check displays
@@ -444,6 +446,27 @@ def a_lesson_has_its_anatomy(notebook: NotebookNode, path: Path) -> Iterator[str
                 yield f"section {section.partition(chr(10))[0]!r} has no {part}"
 
 
+def a_section_ends_in_a_picture(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """A section's result is a picture, unless it is at most three exact numbers."""
+    if not _number(path):
+        return
+    heading, pictures, printed = "", 0, []
+    for cell in [*notebook.cells, new_markdown_cell("## ")]:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            taught = heading and "cannot" not in heading and not heading.startswith("Recap")
+            words = " ".join(text for _, text in printed)
+            numbers = len(re.findall(r"\d[\d.,]*", words))
+            if taught and not pictures and (numbers > MOST_NUMBERS or "~" in words):
+                yield f"section {heading!r} shows no picture, and {numbers} numbers"
+            heading = cell.source[3:].partition("\n")[0]
+            pictures, printed = 0, []
+            if heading.startswith("At home"):
+                return
+        elif cell.cell_type == "code" and not (_is_folded(cell) or notebooks.is_prediction(cell)):
+            pictures += sum(map(notebooks.is_picture, cell.outputs))
+            printed += notebooks.texts(cell.outputs)
+
+
 def _number(path: Path) -> re.Match | None:
     """A lesson's number, as [1]; none for the exercises, which have its name."""
     return None if "solutions" in path.parts else re.match(r"(\d\d)_", path.name)
@@ -496,6 +519,7 @@ ALL = (
     checks_can_run_twice,
     a_prediction_is_measured_before_it_is_read,
     predictions_are_kept,
+    a_section_ends_in_a_picture,
     lessons_are_named,
     the_mark_comes_from_units,
     prose_holds_no_measurement,

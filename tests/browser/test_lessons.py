@@ -16,6 +16,7 @@ import pytest
 from nbformat.sign import NotebookNotary
 
 from helpers import terminal
+from tests.browser import moving
 from tools import exercise_sets, lab, notebooks
 
 pytestmark = pytest.mark.everything
@@ -96,12 +97,7 @@ def test_a_students_copy_runs_from_the_menu(page, lesson: str) -> None:
 @pytest.mark.parametrize("lesson", sorted(set(LESSONS) - set(RUN)))
 def test_a_students_copy_that_has_run_fits_one_view(page, folder: Path, lesson: str) -> None:
     """With the outputs that are stored in the course, trusted as those that one has run oneself."""
-    copy = folder / "course" / "work" / lesson
-    stored = notebooks.NOTEBOOKS / lesson
-    copy.write_bytes(lab.with_outputs(copy.read_bytes(), stored.read_bytes()))
-    NotebookNotary(data_dir=str(folder / "data")).sign(notebooks.read(copy))
-    path = f"work/{lesson}"
-    show(page, path)
+    path = show_stored(page, folder, lesson)
     assert page.evaluate("path => codeCells(path).every((cell) => cell.execution_count)", path)
     look(page, path)
 
@@ -118,6 +114,37 @@ def look(page, path: str) -> None:
     assert page.evaluate("path => complaints(path)", path) == []
     page.evaluate("path => end(path)", path)
     page.wait_for_function("path => !notebookOf(path)", arg=path)
+
+
+def test_a_slider_is_turned_and_a_timeline_zoomed(page, folder: Path) -> None:
+    """Without a kernel: the pictures are those that are stored."""
+    path = show_stored(page, folder, "09_memory_of_a_network.ipynb")
+    page.wait_for_function(
+        "place => cellOf(place).node.querySelector('svg')", arg=[path, "batch-slider"]
+    )
+    before, after = moving.turn(node(page, path, "batch-slider"), 320)
+    assert before != after
+    look(page, path)
+    path = show_stored(page, folder, "06_gpu_timeline.ipynb")
+    page.wait_for_function(
+        "place => cellOf(place).node.querySelector('svg')", arg=[path, "launches-zoom"]
+    )
+    before, after, said = moving.zoom_and_point(page, node(page, path, "launches-zoom"))
+    assert before != after
+    assert "name" in said
+    assert "start, ms" in said
+    look(page, path)
+
+
+def show_stored(page, folder: Path, lesson: str) -> str:
+    """Show a lesson with the course's outputs, trusted as those that one has run oneself."""
+    copy = folder / "course" / "work" / lesson
+    stored = notebooks.NOTEBOOKS / lesson
+    copy.write_bytes(lab.with_outputs(copy.read_bytes(), stored.read_bytes()))
+    NotebookNotary(data_dir=str(folder / "data")).sign(notebooks.read(copy))
+    path = f"work/{lesson}"
+    show(page, path)
+    return path
 
 
 def test_an_exercise_is_answered_and_checked(page) -> None:

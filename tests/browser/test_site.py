@@ -19,6 +19,7 @@ import pytest
 from matplotlib.colors import rgb_to_hsv
 from matplotlib.pyplot import imread
 
+from tests.browser import moving
 from tools import notebooks
 
 pytestmark = pytest.mark.everything
@@ -207,3 +208,14 @@ def test_a_button_opens_the_answer_and_the_tally_stays_until_it_is_forgotten(pag
     assert question.locator("button:enabled").count() == 3
     assert 'predict("' not in page.content()
     assert "record_of(" not in page.content()
+
+
+def test_a_slider_is_turned_and_a_timeline_zoomed(page, folder) -> None:
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto((folder / "notebooks" / "09_memory_of_a_network.html").as_uri())
+    before, after = moving.turn(page.wait_for_selector(".moving:has(svg)"), 320)
+    assert before != after
+    page.goto((folder / "notebooks" / "06_gpu_timeline.html").as_uri())
+    before, after, said = moving.zoom_and_point(page, page.wait_for_selector(".moving:has(svg)"))
+    assert before != after
+    assert "start, ms" in said

@@ -61,6 +61,20 @@ def test_a_deck_is_for_a_class(opened, lesson: Path) -> None:
     assert opened(lesson).evaluate("lesson => complaints(lesson)", expected) == []
 
 
+def test_decks_show_more_pictures_than_code() -> None:
+    """A slide holds one picture at most, so that it can fill the slide."""
+    decks = [slides.slides(notebooks.read(lesson)) for lesson in LESSONS]
+    shown = [slide.shown for deck in decks for slide in deck]
+    pictures = [
+        sum(notebooks.is_picture(output) for cell in cells for output in cell.get("outputs", []))
+        for cells in shown
+    ]
+    code = [any(cell.cell_type == "code" and cell.source for cell in cells) for cells in shown]
+    assert max(pictures) == 1
+    assert sum(pictures) >= 0.35 * len(shown)
+    assert sum(code) <= 0.15 * len(shown)
+
+
 def test_the_notes_hold_what_is_said(opened) -> None:
     page = opened(LESSONS[1])
     notes = " ".join(page.locator("aside.notes").all_text_contents())

@@ -107,6 +107,8 @@ BREAKS = [
     (rules.nothing_escapes_the_comparison, changed(2, ";")),
     (rules.the_file_is_canonical, changed(2, metadata={"execution": {"shell": "2026-01-01"}})),
     (rules.the_file_is_canonical, changed(2, id="8c7F3a")),
+    (rules.a_section_ends_in_a_picture, changed(2, outputs=printed("1, 2, 3 and 4"))),
+    (rules.a_section_ends_in_a_picture, changed(2, outputs=printed("~2"))),
     (rules.every_figure_has_alt_text, changed(2, outputs=DRAWN)),
     (rules.every_figure_has_alt_text, changed(1, "\n![](https://example.org/drawing.svg)")),
     (rules.outputs_name_no_machine, changed(2, outputs=printed("saved to /home/ada/x.json"))),

@@ -1,0 +1,31 @@
+"""What a reader does to a picture that moves, in JupyterLab and on the site."""
+
+
+def turn(place, value: int) -> tuple[str, str]:
+    """Turn a picture's slider: what the picture showed before, and what it shows now."""
+    slider = place.query_selector("input[type=range]")
+    before = drawn(place)
+    slider.evaluate(
+        "(it, value) => { it.value = value; it.dispatchEvent(new Event('input')); }", value
+    )
+    return before, drawn(place)
+
+
+def zoom_and_point(page, place) -> tuple[str, str, str]:
+    """Zoom into a timeline with the wheel and point at a span: what was shown before and is shown
+    then, and what is said of the span."""
+    before = drawn(place)
+    place.scroll_into_view_if_needed()
+    box = place.query_selector("svg .mark-rect path").bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(*middle)
+    page.mouse.wheel(0, -400)
+    page.wait_for_timeout(300)  # the picture follows
+    after = drawn(place)
+    place.query_selector("svg .mark-rect path").hover(force=True)
+    tip = page.wait_for_selector("#vg-tooltip-element.visible")
+    return before, after, tip.inner_text()
+
+
+def drawn(place) -> str:
+    return place.query_selector("svg").inner_html()
