@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from helpers import units
 from helpers.traces import chrome_trace, intervals
 
 
@@ -80,9 +81,10 @@ def launch_lanes(
             if pair.ts <= start + length:
                 moments = (pair.ts_call - start) / 1e6, (pair.ts - start) / 1e6
                 links.append(((upper, moments[0]), (lower, moments[1])))
+        delay = units.seconds((pairs.ts - pairs.ts_call).median() / 1e6).lstrip("~")
+        notes[upper] = f"median delay\n{delay}"
         if busy:
-            notes[upper] = f"GPU busy\n{busy[name]:.0%}"
-        notes[lower] = f"median delay\n{(pairs.ts - pairs.ts_call).median():,.0f} µs"
+            notes[lower] = f"GPU busy\n{busy[name]:.0%}"
     return {"rows": rows, "links": links, "notes": notes}
 
 

@@ -76,6 +76,8 @@ def tick_units(ax: Axes, unit: Unit) -> None:
         ax.xaxis.set_major_locator(MaxNLocator(5))
     elif ax.get_xscale() == "log" and high < 30 * low:
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    elif ax.get_xscale() == "log" and high < 100 * low:
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
 
 
 def write_in_box(
@@ -90,7 +92,7 @@ def write_in_box(
     """As much of ``label`` as fits ``box``, (left, width) at ``scale`` inches a unit, in a row."""
     left, width = box
     letters = int((width * scale - 0.06) / (0.0088 * size))
-    if letters > 3 or len(label) <= letters:
+    if letters > 6 or len(label) <= letters:
         fitting = label if len(label) <= letters else f"{label[: letters - 1]}…"
         middle = left + width / 2
         ax.text(middle, row, fitting, color=ink, fontsize=size, ha="center", va="center")

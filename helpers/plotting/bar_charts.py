@@ -29,7 +29,7 @@ def bars(
     """
     check = _input.positive if log else _input.not_negative
     lengths = _input.each(check, "values", values, what="the length of a bar")
-    ax = _canvas.canvas(height=1.1 + 0.38 * len(lengths))
+    ax = _canvas.canvas(height=1.1 + (0.38 if len(lengths) < 9 else 0.27) * len(lengths))
     if log:
         ax.plot(lengths, list(values), "o", color=BLUE, markersize=8)
         ax.set_ylim(-0.6, len(lengths) - 0.4)
@@ -48,7 +48,7 @@ def bars(
         ax.set_xlim(0, max(lengths) * 1.25 or 1)
     ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
     _canvas.tick_units(ax, unit)
-    if not log and len(unit(max(lengths))) > 9:  # the labels of the usual ticks would overlap
+    if not log and len(unit(max(lengths))) > 6:  # the labels of the usual ticks would overlap
         ax.xaxis.set_major_locator(MaxNLocator(5))
     if limit is not None:
         ax.axvline(limit[1], color=RED, linestyle="--", linewidth=1.2, zorder=0)
@@ -85,7 +85,7 @@ def bar_rows(
         heights = list(values.values())
         ax = figure.add_subplot(len(rows), 1, index + 1)
         colours = [
-            RED if highlight and min(heights) < height == max(heights) else BLUE
+            RED if highlight and min(heights) < 0.95 * max(heights) <= height else BLUE
             for height in heights
         ]
         drawn = ax.bar(keys, heights, color=colours, width=0.6)
@@ -127,11 +127,13 @@ def stacked_bars(
             ax.barh(place, size, left=end, color=colours[part], edgecolor="white", label=label)
             named.add(part)
             end += size
-        ax.annotate(unit(end), (end, place), (5, 0), textcoords="offset points", va="center")
+        beside = {"textcoords": "offset points", "va": "center"}
+        beside["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # over the limit
+        ax.annotate(unit(end), (end, place), (5, 0), **beside)
         shown = ", ".join(f"{part} {unit(size)}" for part, size in row.items())
         marks.append(f"{key}: {shown}; in all {unit(end)}")
     if limit is not None:
-        ax.axvline(limit, color=RED, linestyle="--", linewidth=1.2)
+        ax.axvline(limit, color="black", zorder=0.5, linestyle="--", linewidth=1.2)
         marks.append(f"a dashed line at {unit(limit)}")
     ax.set_yticks(range(len(rows)), list(rows))
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, ax.get_xlim()[1] * 1.1), xlabel=xlabel)

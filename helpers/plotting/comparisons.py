@@ -50,7 +50,8 @@ def dots(
             ax.plot([min(values), max(values)], [place, place], color=GREY, linewidth=2, zorder=1)
         for key, value in row.items():
             colour, marker, _ = _SERIES[series.index(key)]
-            ax.plot(value, place, marker, color=colour, markersize=8, zorder=2)
+            size = (11, 6, 5)[series.index(key)]  # where dots coincide, the first one is a rim
+            ax.plot(value, place, marker, color=colour, markersize=size, zorder=2)
     if reference is not None:
         value, words = reference
         ax.axvline(value, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
@@ -61,7 +62,7 @@ def dots(
     _frame(ax, list(rows), xlabel=xlabel, log=log)
     if not log:
         ax.set_xlim(left=-0.02 * ax.get_xlim()[1])
-        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     _canvas.tick_units(ax, unit)
     marks = [
         f"{name}: {', '.join(f'{key} {unit(value)}' for key, value in row.items()) or 'nothing'}"
@@ -326,7 +327,10 @@ def requests(
             ax.hlines(range(len(rows)), starts, ends, color=colour, linewidth=0.8)
             median = statistics.median(end - start for start, end in zip(starts, ends, strict=True))
             medians.append(f"{part} {median:.2f} s")
-        ax.set(ylim=(len(rows), -1), ylabel=f"{name}\nrequest")
+        ends = [row[2] for row in rows]  # of prompts, which may be shorter than a pixel
+        ax.plot(ends, range(len(rows)), ".", color=RED, markersize=2)
+        ax.set(ylim=(len(rows), -1), ylabel="request")
+        ax.text(1, 0.95, name, transform=ax.transAxes, ha="right", va="top", size=11)
         ax.spines[["top", "right"]].set_visible(False)
         marks.append(f"{name}: {len(rows)} requests; medians: {', '.join(medians)}")
     for part, colour in parts:

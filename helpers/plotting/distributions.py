@@ -23,13 +23,14 @@ def histogram(samples: Sequence[float], *, title: str) -> None:
     ax.annotate(
         f"median {units.seconds(median)}",
         (median, 1),
-        (4, -4),
+        (0, 3),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
-        va="top",
+        ha="center",
         color=RED,
     )
-    ax.set(xscale="log", yscale="log", ylim=(0.7, None), title=title)
+    ax.set(xscale="log", yscale="log", ylim=(0.7, None))
+    ax.set_title(title, pad=20)
     ax.set(xlabel="time of one call (log scale)", ylabel="number of samples (log scale)")
     _canvas.tick_units(ax, units.seconds)
     smallest, middle, largest = map(units.seconds, (low, median, high))
@@ -94,9 +95,8 @@ def intervals(
         colour = {"faster": BLUE, "slower": RED}.get(verdict, "black")
         ax.plot([start, end], [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")
         ax.plot([ratio], [row], "o", color=colour, markersize=8)
-        ax.annotate(
-            verdict, (ratio, row), (0, 9), textcoords="offset points", ha="center", color=colour
-        )
+        right = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        ax.annotate(verdict, (1, row), (5, 0), va="center", color=colour, **right)
         marks.append(f"{name}: {ratio:.3f}, from {start:.3f} to {end:.3f}, {verdict}")
     ax.set_yticks(range(len(rows)), list(rows))
     ax.set(ylim=(len(rows) - 0.4, -0.8), title=title, xlabel=xlabel)

@@ -12,7 +12,7 @@ from helpers.plotting import _canvas
 from helpers.plotting._canvas import BLUE, ORANGE
 
 # A line heat map, in inches: a full bar, a bar with its number, the code, and how many letters fit.
-_BAR, _PANEL, _CODE_WIDTH, _LETTERS_PER_INCH = 0.78, 1.3, 6.6, 15.6
+_BAR, _PANEL, _CODE_WIDTH, _LETTERS_PER_INCH = 0.78, 1.3, 6.6, 13.0
 
 Stack = tuple[str, ...]
 
@@ -112,7 +112,7 @@ def line_heat_map(
     for row, line in enumerate(lines):
         code = line[indent:].rstrip()
         fitting = code if len(code) <= letters else f"{code[: letters - 1]}…"
-        ax.text(code_left, row, fitting, va="center", family="monospace", size=7.5)
+        ax.text(code_left, row, fitting, va="center", family="monospace", size=9)
     marks = []
     for panel, (name, seconds) in enumerate(times.items()):
         shares = {line: value / sum(seconds.values()) for line, value in seconds.items()}
@@ -134,6 +134,6 @@ def _draw_share(ax: Axes, left: float, row: int, share: float) -> None:
     colour = 1 - (1 - np.array(to_rgb(ORANGE))) * (0.08 + 0.92 * share)
     ax.barh(row, _PANEL - 0.06, left=left, height=0.92, align="center", color=colour)
     ax.barh(row, _BAR * share, left=left, height=0.55, color=BLUE)
-    ax.text(
-        left + _PANEL - 0.1, row, f"{share:.1%}".replace("%", " %"), ha="right", va="center", size=7
-    )
+    if share >= 0.0005:  # "0.0 %" on most lines would hide the others
+        words = f"{share:.1%}".replace("%", " %")
+        ax.text(left + _PANEL - 0.1, row, words, ha="right", va="center", size=8.5)

@@ -73,7 +73,10 @@ def roofline(
     if slopes:
         ax.axvspan(low, ridge, color=BLUE, alpha=0.07, linewidth=0)
         ax.axvspan(ridge, high, color=GREEN, alpha=0.07, linewidth=0)
-        ax.plot([ridge] * 2, [bottom, peak], color=GREY, linestyle="--", linewidth=1.2, zorder=0)
+        (line,) = ax.plot(
+            [ridge] * 2, [bottom, peak], color=GREY, linestyle="--", linewidth=1.2, zorder=0
+        )
+        drawn.append(_pixels(ax, line))
         words = f"ridge: {units.number(ridge)} FLOP/B"
         written += [
             ax.annotate("memory-bound", (ridge, bottom), (-5, 4), ha="right", **grey),
@@ -150,8 +153,8 @@ def _write_beside(
             }
             unclear = abs(y) < 26 and min(away, key=away.get) != name
             outside = not (ax.bbox.contains(*box.min) and ax.bbox.contains(*box.max))
-            covered = sum(box.count_contains(points) for points in drawn)
-            cost = 100 * outside + 20 * box.count_overlaps(taken) + 15 * unclear + covered
+            crossed = sum(box.padded(4).count_contains(points) > 0 for points in drawn)
+            cost = 100 * outside + 20 * box.count_overlaps(taken) + 15 * unclear + 8 * crossed
             costs[x, y] = cost + 0.3 * abs(y), box
         x, y = min(costs, key=lambda offset: costs[offset][0])
         taken.append(costs[x, y][1])

@@ -86,7 +86,7 @@ def budget(
     fits = f"{fixed} + batch * {image} <= datum.card * {GIGABYTE}"
     limit = {
         "x": x | {"field": "card"},
-        "color": {"condition": {"test": fits, "value": GREEN}, "value": RED},
+        "color": {"condition": {"test": fits, "value": "black"}, "value": GREY},
     }
     size = f"(datum.fixed + batch * datum.image) / {GIGABYTE}"
     bar = {
@@ -120,15 +120,27 @@ def budget(
                 },
                 {
                     "data": {"values": lines},
+                    "transform": [
+                        {"calculate": f"datum.label + ({fits} ? ': fits' : ': no')", "as": "words"}
+                    ],
                     "mark": {"type": "text", "baseline": "bottom", "y": 0, "dy": -3},
-                    "encoding": limit | {"text": {"field": "label"}},
+                    "encoding": limit | {"text": {"field": "words"}},
+                },
+                {
+                    "data": {"values": [{}]},
+                    "transform": [
+                        {"calculate": f"({fixed} + batch * {image}) / {GIGABYTE}", "as": "sum"},
+                        {"calculate": "batch + ' images'", "as": "words"},
+                    ],
+                    "mark": {"type": "text", "align": "right", "dy": 32},
+                    "encoding": {"x": x | {"field": "sum"}, "text": {"field": "words"}},
                 },
             ],
         },
         f"A bar with a slider for the batch, from 1 to {most} images. With {first}, the peak of a "
         f"step is {(fixed + first * image) / GIGABYTE:.2f} GB: {at_first}. Dashed lines are "
-        f"the cards' limits: {', '.join(line['label'] for line in lines)}; a line is green if the "
-        "step fits, and red if not.",
+        f"the cards' limits: {', '.join(line['label'] for line in lines)}; a line is black if the "
+        "step fits, and grey if not.",
     )
 
 
@@ -305,7 +317,7 @@ def zoomable(
                 "x2": {"field": "end"},
                 "y": lane,
                 "color": lane
-                | {"legend": None, "scale": {"range": [ORANGE, BLUE, GREEN, RED, GREY]}},
+                | {"legend": None, "scale": {"range": [RED, BLUE, GREEN, ORANGE, GREY]}},
                 "tooltip": [
                     {"field": "name"},
                     {"field": "start", "title": "start, ms"},

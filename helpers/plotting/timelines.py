@@ -63,9 +63,22 @@ def timeline(
     for (upper, called), (lower, begun) in links:
         heights = (tops[upper] + 0.9, tops[lower])
         ax.plot((called - zero, begun - zero), heights, color="black", linewidth=0.9)
+    inches = dict.fromkeys(colours, 0.0)  # of the longest span of each label
+    for _, duration, label, _ in (span for track in spans.values() for span in track):
+        inches[label] = max(inches[label], duration * scale)
+    unnamed = [
+        label
+        for label, wide in inches.items()
+        if len(label) > (wide - 0.06) / 0.088 and not any(label in key for key in spans)
+    ]
+    if 2 <= len(unnamed) <= 4:
+        boxes = [ax.barh(0, 0, color=colours[label]) for label in unnamed]
+        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.98)}
+        ax.legend(boxes, unnamed, ncols=4, frameon=False, **place)
     ax.set_yticks(middles, list(spans))
     ax.tick_params(axis="y", length=0, labelsize=10)
-    ax.set(xlim=(0, 1.01 * end), ylim=(top - 0.5, -0.1), title=title, xlabel="time")
+    ax.set(xlim=(0, 1.01 * end), ylim=(top - 0.5, -0.1), xlabel="time")
+    ax.set_title(title, pad=26 if 2 <= len(unnamed) <= 4 else None)
     _canvas.tick_units(ax, unit)
     _canvas.finish(ax, "Timeline", f"{len(spans)} tracks over {unit(end)}. {'; '.join(marks)}")
 

@@ -77,11 +77,11 @@ def outcomes(
         for column, outcome in row.items():
             step = columns.index(column)
             ax.barh(place, 0.96, left=step - 0.48, height=0.88, color=colours[outcome])
-            ax.text(step, place, outcome, ha="center", va="center", size=9)
+            ax.text(step, place, outcome, ha="center", va="center", size=10)
         marks.append(f"{key}: {', '.join(f'{column} {row[column]}' for column in row)}")
     ax.set_xticks(range(len(columns)), columns)
     ax.xaxis.tick_top()
-    ax.set_yticks(range(len(rows)), names, family="monospace", size=8)
+    ax.set_yticks(range(len(rows)), names, family="monospace", size=9.5)
     ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
     ax.set_title(title, pad=10)
     ax.spines[:].set_visible(False)

@@ -51,7 +51,7 @@ def test_every_second_launch_is_joined_to_its_kernel() -> None:
         (("A: launches", 0.0), ("A: GPU", pytest.approx(5e-6))),
         (("A: launches", pytest.approx(20e-6)), ("A: GPU", pytest.approx(45e-6))),
     ]
-    assert chart["notes"] == {"A: launches": "GPU busy\n92%", "A: GPU": "median delay\n15 µs"}
+    assert chart["notes"] == {"A: launches": "median delay\n15.0 µs", "A: GPU": "GPU busy\n92%"}
 
 
 def test_what_lies_outside_of_the_window_is_not_drawn() -> None:

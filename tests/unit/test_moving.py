@@ -51,7 +51,7 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     ("name", "values", "seen"),
     [
         ("amdahl", {"times": 100}, ""),
-        ("budget", {"batch": 200}, moving.RED),  # 21 GB fit on neither card
+        ("budget", {"batch": 200}, "16 GB: no"),  # it takes 21 GB
         ("users", {"tokens": 4096}, ">7<"),
         ("users", {"bits": 4}, ">7<"),
         ("roofline", {"place": 1}, "a layer, batch 64"),
