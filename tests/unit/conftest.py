@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from helpers import exercises, simulated
+from helpers.plotting import _canvas
 
 torch.set_num_threads(1)  # as quick on a quiet computer, and much quicker beside others
 
@@ -25,3 +26,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     for module in (exercises, simulated):
         monkeypatch.setattr(module, "time", clock)
     return clock
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """What the plotting functions display."""
+    displayed: list[dict] = []
+    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
+    return displayed

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from helpers import plotting, units
-from helpers.plotting import _canvas, limits
+from helpers.plotting import limits
 
 TRACK = [(10.0, 0.008, "forward", 0), (10.001, 0.004, "conv2d", 1), (10.008, 0.012, "backward", 0)]
 STACKS = {
@@ -121,14 +121,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         f"new, 1 with a time: {90 * 'x'}: ~100 %.",
     ],
 }
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """What the plotting functions display."""
-    displayed: list[dict] = []
-    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
-    return displayed
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -8,20 +8,12 @@ import pytest
 from PIL import Image
 
 from helpers import plotting
-from helpers.plotting import _canvas
 
 ROWS = {
     "V100: launches": {"launch": [(0.0, 0.0), (0.010, 0.0)]},
     "V100: GPU": {"GPU operation": [(0.030, 0.020), (0.060, 0.015)], "end of a step": [(0.05, 0)]},
     "loader": {"loading": [], "resting": [(0.0, 0.1)]},
 }
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    displayed: list[dict] = []
-    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
-    return displayed
 
 
 def test_the_text_says_what_each_lane_did(shown: list[dict]) -> None:

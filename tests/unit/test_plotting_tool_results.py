@@ -3,14 +3,6 @@
 import pytest
 
 from helpers import plotting, units
-from helpers.plotting import _canvas
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    displayed: list[dict] = []
-    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
-    return displayed
 
 
 def test_a_grid_of_bars_says_each_value(shown: list[dict]) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from helpers import plotting
 from helpers.machine import Ceilings
-from helpers.plotting import _canvas
 
 STEPS = pd.DataFrame(
     {"cpu_start_ms": [0.0, 35.0], "cpu_end_ms": [35.0, 100.0], "gpu_end_ms": [90.0, 185.5]},
@@ -77,14 +76,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "Coloured table. Title: T. x axis: right. of 24 each; busy: mean 2, min 18.",
     ],
 }
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
-    """What the plotting functions display."""
-    displayed: list[dict] = []
-    monkeypatch.setattr(_canvas, "display", lambda data, raw: displayed.append(data))
-    return displayed
 
 
 @pytest.mark.parametrize("name", PICTURES)
