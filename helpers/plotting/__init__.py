@@ -6,49 +6,24 @@ measured values in it carry the ``~`` mark of ``helpers.units``.
 """
 
 # ruff: noqa: F401 - the public names
-from helpers.plotting.bar_charts import bar_rows, bars, stacked_bars
-from helpers.plotting.comparisons import (
-    against,
-    compared,
-    curves,
-    dots,
-    function_lines,
-    ladder,
-    requests,
-)
+from helpers.plotting.bar_charts import bar_columns, bar_rows, bars, stacked_bars
+from helpers.plotting.comparisons import compared, curves, dots, function_lines, ladder, requests
 from helpers.plotting.distributions import histogram, intervals, spread
-from helpers.plotting.grids import errors, images
+from helpers.plotting.grids import counts, errors, images, outcomes
 from helpers.plotting.hot_spots import icicle, line_heat_map
 from helpers.plotting.lanes import activity
 from helpers.plotting.limits import memory, roofline
 from helpers.plotting.moving import (
+    alarms,
     amdahl,
     budget,
     launches,
+    recorded_lanes,
     roofline_by_batch,
     users,
     zoomable,
 )
-from helpers.plotting.pairs import dumbbells, points, profiler_shares
-from helpers.plotting.reports import against_limits, bar_columns, calls
+from helpers.plotting.pairs import points, profiler_shares
+from helpers.plotting.reports import against_limits, calls
 from helpers.plotting.timelines import launch_queues, strip, timeline
-from helpers.plotting.tool_results import bar_grid, outcomes
-from helpers.plotting.work import (
-    columns_of_profiles,
-    count_errors,
-    counts,
-    forward_and_step,
-    limits_of_computer,
-    numbers,
-    overhead_of_rows,
-    pairs_of_times,
-    parts_of_time,
-    ratio_intervals,
-    ratios,
-    rows_of_numbers,
-    rows_of_times,
-    speed_by_batch,
-    time_ratios,
-    times,
-    training_steps,
-)
+from helpers.plotting.work import limits_of_computer, speed_by_batch, training_steps

@@ -3,7 +3,9 @@
 import base64
 import html
 import io
-from collections.abc import Callable
+import re
+import textwrap
+from collections.abc import Callable, Sequence
 
 from IPython.display import display
 from matplotlib.axes import Axes
@@ -69,7 +71,7 @@ def finish(ax: Axes, kind: str, marks: str) -> None:
 
 def tick_units(ax: Axes, unit: Unit) -> None:
     """Ticks in the unit of the values, without the mark: an axis is no measurement."""
-    ax.xaxis.set_major_formatter(lambda value, _: unit(value).lstrip("~") if value >= 0 else "")
+    ax.xaxis.set_major_formatter(lambda value, _: tick(unit(value)) if value >= 0 else "")
     ax.xaxis.set_minor_formatter("")
     low, high = ax.get_xlim()
     if ax.get_xscale() == "log" and high < 3 * low:  # where a power of ten may be the only tick
@@ -78,6 +80,11 @@ def tick_units(ax: Axes, unit: Unit) -> None:
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     elif ax.get_xscale() == "log" and high < 100 * low:
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+
+
+def tick(text: str) -> str:
+    """A value as a tick: "~1.00 ms" becomes "1 ms"."""
+    return re.sub(r"\.0+(?!\d)", "", text.lstrip("~"))
 
 
 def write_in_box(
@@ -96,3 +103,21 @@ def write_in_box(
         fitting = label if len(label) <= letters else f"{label[: letters - 1]}…"
         middle = left + width / 2
         ax.text(middle, row, fitting, color=ink, fontsize=size, ha="center", va="center")
+
+
+def write_columns(
+    ax: Axes, heads: Sequence[str], rows: Sequence[Sequence[str]], colours: Sequence[str]
+) -> None:
+    """Write a table to the right of the axes, each row at its height."""
+    right = 0.0
+    for column, head in enumerate(heads):
+        wrapped = textwrap.fill(head, 20, break_long_words=False)
+        words = [row[column] for row in rows]
+        right += 16 + 5.6 * max(map(len, [*words, *wrapped.splitlines()]))  # points
+        for place, word in enumerate([wrapped, *words], start=-1):
+            style = {"va": "center" if place >= 0 else "bottom", "color": colours[column]}
+            style |= {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
+            height = place if place >= 0 else -0.8
+            ax.annotate(
+                word, (1, height), (right, 0), ha="right", size=9.5, annotation_clip=False, **style
+            )

@@ -1,6 +1,11 @@
-"""Bars: of one measure, of several, and of parts that add up."""
+"""Bars: of one measure, of several, and of parts that add up.
+
+What maps names to values may also be a pandas Series, and a mapping of such a data frame. A
+``unit`` is the function that prints a value, such as ``units.seconds`` or ``"{:,}".format``.
+"""
 
 import math
+import textwrap
 from collections.abc import Mapping
 
 from matplotlib.ticker import MaxNLocator
@@ -14,9 +19,9 @@ def bars(
     values: Mapping[str, float],
     *,
     title: str,
-    xlabel: str,
+    xlabel: str = "time",
     unit: _canvas.Unit = units.seconds,
-    log: bool = True,
+    log: bool = False,
     intervals: Mapping[str, tuple[float, float]] | None = None,
     limit: tuple[str, float] | None = None,
 ) -> None:
@@ -27,6 +32,7 @@ def bars(
     to a lowest and a highest value, which a line joins. ``limit`` is the name and the value of a
     dashed line, an exact number.
     """
+    values = dict(values)
     check = _input.positive if log else _input.not_negative
     lengths = _input.each(check, "values", values, what="the length of a bar")
     ax = _canvas.canvas(height=1.1 + (0.38 if len(lengths) < 9 else 0.27) * len(lengths))
@@ -66,48 +72,108 @@ def bars(
 
 
 def bar_rows(
-    rows: Mapping[str, tuple[Mapping[str, float], _canvas.Unit]],
+    rows: Mapping[str, Mapping[str, float]],
     *,
     title: str,
+    unit: _canvas.Unit | Mapping[str, _canvas.Unit] = units.seconds,
     highlight: bool = True,
 ) -> None:
     """Several measures of the same things: a row of bars for each measure, one below the other.
 
-    ``rows`` maps the name of a measure to its values, zero or more, and the function that prints
-    one of them. All rows have the same keys, such as the layers of a model, in the same order; each
-    row has its own linear scale, so only bars of the same row can be compared. ``highlight``: the
-    largest bar of a row is red.
+    ``rows`` maps the name of a measure to its values, zero or more. All rows have the same keys,
+    such as the layers of a model, in the same order; each row has its own linear scale, so only
+    bars of the same row can be compared. ``unit`` prints the values of all rows, or maps each row's
+    name to what prints its values. ``highlight``: the largest bar of a row is red.
     """
-    keys = list(next(iter(rows.values()))[0])
-    figure = _canvas.sheet(7.2, 0.6 + 1.05 * len(rows))
+    measures = _measures("rows", rows)
+    keys = list(next(iter(measures.values())))
+    figure = _canvas.sheet(7.2, 0.6 + 1.05 * len(measures))
     marks = []
-    for index, (name, (values, unit)) in enumerate(rows.items()):
+    for index, (name, values) in enumerate(measures.items()):
         heights = list(values.values())
-        ax = figure.add_subplot(len(rows), 1, index + 1)
+        words = list(map(unit[name] if isinstance(unit, Mapping) else unit, heights))
+        ax = figure.add_subplot(len(measures), 1, index + 1)
         colours = [
             RED if highlight and min(heights) < 0.95 * max(heights) <= height else BLUE
             for height in heights
         ]
         drawn = ax.bar(keys, heights, color=colours, width=0.6)
-        ax.bar_label(drawn, [unit(height) for height in heights], padding=2, fontsize=9)
+        ax.bar_label(drawn, words, padding=2, fontsize=9)
         ax.set(ylim=(0, max(heights) * 1.45 or 1), yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
         ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.tick_params(axis="x", length=0, labelbottom=index == len(rows) - 1)
-        shown = [f"{key} {unit(height)}" for key, height in values.items()]
-        marks.append(f"{name}: {', '.join(shown)}".replace("\n", " "))
+        ax.tick_params(axis="x", length=0, labelbottom=index == len(measures) - 1)
+        marks.append(_listed(name, keys, words))
     figure.suptitle(title)
-    _canvas.show(
-        figure, f"{len(rows)} rows of {len(keys)} bars. Title: {title}. {'; '.join(marks)}."
-    )
+    kind = f"{len(measures)} rows of {len(keys)} bars"
+    _canvas.show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")
+
+
+def bar_columns(
+    columns: Mapping[str, Mapping[str, float]],
+    *,
+    title: str,
+    unit: _canvas.Unit | Mapping[str, _canvas.Unit] = units.seconds,
+    code: bool = False,
+) -> None:
+    """Measures of the same things side by side: a column of bars for each, first on top.
+
+    ``columns`` maps the name of a measure to its values, zero or more, all with the same keys. If
+    one ``unit`` prints all values, the columns have one scale, so all bars can be compared; if
+    ``unit`` maps each column's name to what prints its values, each has its own. Scales begin at
+    zero. ``code``: the keys are lines of source. A key may be marked by ``units.name``.
+    """
+    measures = _measures("columns", columns)
+    keys = list(next(iter(measures.values())))
+    names = [key.strip(f" {units.NAME_MARK}") for key in keys]
+    names = [textwrap.fill(name, 34, break_on_hyphens=False) for name in names]
+    lines = 1 + sum(name.count("\n") for name in names) / len(names)
+    figure = _canvas.sheet(7.2, 0.85 + 0.3 * lines * len(keys))
+    font = {"family": "monospace", "size": 8} if code else {}
+    longest = max(max(values.values()) for values in measures.values())
+    marks = []
+    for index, (name, values) in enumerate(measures.items()):
+        lengths = list(values.values())
+        own = isinstance(unit, Mapping)
+        words = list(map(unit[name] if own else unit, lengths))
+        ax = figure.add_subplot(1, len(measures), index + 1)
+        bars = ax.barh(range(len(keys)), lengths, color=GREY if own and index else BLUE, height=0.7)
+        ax.bar_label(bars, words, padding=4, fontsize=9)
+        end = (1.15 + 0.15 * len(measures)) * (max(lengths) if own else longest) or 1
+        ax.set(xlim=(0, end), ylim=(len(keys) - 0.4, -0.6), xticks=[])
+        ax.set_yticks(range(len(keys)), names, **font)
+        ax.tick_params(axis="y", length=0, labelleft=index == 0)
+        ax.spines[["top", "right", "bottom"]].set_visible(False)
+        ax.set_title(name, loc="left", fontsize=10)
+        marks.append(_listed(name, keys, words))
+    figure.suptitle(title)
+    kind = f"{len(measures)} columns of {len(keys)} bars"
+    _canvas.show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")
+
+
+def _measures(argument: str, measures: Mapping) -> dict[str, dict[str, float]]:
+    """Measures as dictionaries with the same keys and lengths that can be drawn."""
+    _input.filled(argument, measures, what="measure")
+    measures = {name: dict(values) for name, values in measures.items()}
+    keys = list(next(iter(measures.values())))
+    for name, values in measures.items():
+        if list(values) != keys:
+            raise ValueError(f"{argument}[{name!r}] must have the keys {keys}, not {list(values)}")
+        _input.each(_input.not_negative, f"{argument}[{name!r}]", values, what="a length")
+    return measures
+
+
+def _listed(name: str, keys: list[str], words: list[str]) -> str:
+    shown = [f"{key.strip(' ')} {word}" for key, word in zip(keys, words, strict=True)]
+    return f"{name}: {', '.join(shown)}".replace("\n", " ")
 
 
 def stacked_bars(
     rows: Mapping[str, Mapping[str, float]],
     *,
     title: str,
-    xlabel: str,
-    unit: _canvas.Unit,
+    xlabel: str = "time",
+    unit: _canvas.Unit = units.seconds,
     limit: float | None = None,
 ) -> None:
     """A horizontal bar per row, made of its parts, with their sum after it.

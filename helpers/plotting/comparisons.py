@@ -3,7 +3,6 @@
 import inspect
 import re
 import statistics
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -28,19 +27,22 @@ def dots(
     rows: "Mapping[str, Mapping[str, float]] | DataFrame",
     *,
     title: str,
-    xlabel: str,
+    xlabel: str = "time",
     unit: _canvas.Unit = units.seconds,
     log: bool = False,
     reference: tuple[float, str] | None = None,
+    ratio: bool = False,
 ) -> None:
     """At most three series of dots, one of each in a row, with their values beside the chart.
 
     ``rows`` maps a name to the values of its series, or is a data frame with a column for each
     series. Values are in what ``unit`` prints: positive on a ``log`` axis, else zero or more. A
     mapping may lack a series. A dashed line at the ``reference`` has the name that comes with it.
+    ``ratio``: the second value of each row divided by its first stands beside the two.
     """
     _input.filled("rows", rows, what="row")
     rows = rows.to_dict("index") if hasattr(rows, "to_dict") else rows
+    rows = {name: dict(row) for name, row in rows.items()}
     check = _input.positive if log else _input.not_negative
     series = list(dict.fromkeys(key for row in rows.values() for key in row))
     ax = _canvas.canvas(height=1.5 + 0.34 * len(rows))
@@ -58,7 +60,12 @@ def dots(
         ax.text(value, -0.8, words, color=GREY, ha="center", va="bottom")
     heads = [f"{letter} {key}" for key, (*_, letter) in zip(series, _SERIES, strict=False)]
     cells = [[unit(row[key]) if key in row else "–" for key in series] for row in rows.values()]
-    _write_columns(ax, heads, cells, [colour for colour, *_ in _SERIES])
+    colours = [colour for colour, *_ in _SERIES[: len(series)]]
+    if ratio:
+        heads, colours = [*heads, "ratio"], [*colours, "black"]
+        for row, words in zip(rows.values(), cells, strict=True):
+            words.append(units.ratio(row[series[1]] / row[series[0]]))
+    _canvas.write_columns(ax, heads, cells, colours)
     _frame(ax, list(rows), xlabel=xlabel, log=log)
     if not log:
         ax.set_xlim(left=-0.02 * ax.get_xlim()[1])
@@ -66,22 +73,12 @@ def dots(
     _canvas.tick_units(ax, unit)
     marks = [
         f"{name}: {', '.join(f'{key} {unit(value)}' for key, value in row.items()) or 'nothing'}"
-        for name, row in rows.items()
+        + (f", {words[-1]}" if ratio else "")
+        for (name, row), words in zip(rows.items(), cells, strict=True)
     ]
     if reference is not None:
         marks.append(f"a dashed line, {words}, at {unit(value).lstrip('~')}")
     _show(ax, title, "; ".join(marks))
-
-
-def against(table: "DataFrame", reference: str, *, title: str) -> None:
-    """How much of the time of ``reference`` each profiler reports for functions that take as long.
-
-    ``table`` has a row for each profiler and a column for each function, as fractions; 1 is
-    correct.
-    """
-    xlabel = f"time compared with {reference}"
-    options = {"unit": units.percent, "reference": (1, "correct")}
-    dots(table, title=title, xlabel=xlabel, **options)
 
 
 def function_lines(
@@ -126,29 +123,11 @@ def compared(rows: Mapping[str, tuple[Mapping[str, float], _canvas.Unit]], *, ti
     ax.axvline(1, color=GREY, linestyle="--", linewidth=1.2, zorder=0)
     ax.text(1, -0.8, "equal", color=GREY, ha="center", va="bottom")
     ax.margins(x=0.1)
-    _write_columns(ax, names, cells, ["black"] * 2)
+    _canvas.write_columns(ax, names, cells, ["black"] * 2)
     _frame(ax, list(rows), xlabel=f"{names[1]} divided by {names[0]}", log=True)
     _canvas.tick_units(ax, units.ratio)
     marks.append("a dashed line, equal, at 1×")
     _show(ax, title, f"{names[0]} and {names[1]}; {'; '.join(marks)}")
-
-
-def _write_columns(
-    ax: Axes, heads: Sequence[str], rows: Sequence[Sequence[str]], colours: Sequence[str]
-) -> None:
-    """Write a table to the right of the axes, each row at its height."""
-    right = 0.0
-    for column, head in enumerate(heads):
-        wrapped = textwrap.fill(head, 20, break_long_words=False)
-        words = [row[column] for row in rows]
-        right += 16 + 5.6 * max(map(len, [*words, *wrapped.splitlines()]))  # points
-        for place, word in enumerate([wrapped, *words], start=-1):
-            style = {"va": "center" if place >= 0 else "bottom", "color": colours[column]}
-            style |= {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
-            height = place if place >= 0 else -0.8
-            ax.annotate(
-                word, (1, height), (right, 0), ha="right", size=9.5, annotation_clip=False, **style
-            )
 
 
 def _frame(ax: Axes, names: list[str], *, xlabel: str, log: bool) -> None:
@@ -205,7 +184,7 @@ def curves(
         else:
             ax.set_ylim(0, 1.15 * ax.get_ylim()[1])
         ax.set_ylabel(f"{label} (log scale)" if log else label)
-        ax.yaxis.set_major_formatter(lambda value, _, unit=unit: unit(value).lstrip("~"))
+        ax.yaxis.set_major_formatter(lambda value, _, unit=unit: _canvas.tick(unit(value)))
         ax.yaxis.set_minor_formatter("")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_title(title)

@@ -40,11 +40,15 @@ def histogram(samples: Sequence[float], *, title: str) -> None:
 
 
 def spread(
-    groups: Mapping[str, Sequence[float]], *, title: str, xlabel: str, reference: float
+    groups: Mapping[str, Sequence[float]],
+    *,
+    title: str,
+    xlabel: str = "time of new / time of old",
+    reference: float = 1,
 ) -> None:
     """Every ratio of each group as a dot on a log axis, its middle half as a bar, its median.
 
-    Ratios are positive. A dashed line is drawn at ``reference``, such as at 1.
+    Ratios are positive. A dashed line is drawn at ``reference``, such as at 1 for equal times.
     """
     samples = {
         key: _input.each(_input.positive, f"groups[{key!r}]", group, what="a sample on a log axis")
@@ -72,15 +76,16 @@ def spread(
 
 
 def intervals(
-    rows: Mapping[str, tuple[float, float, float]],
+    rows: Mapping[str, tuple[float, tuple[float, float]]],
     *,
     floor: float,
     title: str,
-    xlabel: str,
+    xlabel: str = "CPU time of new / CPU time of old",
 ) -> None:
     """A forest plot: for each row a ratio and its confidence interval.
 
-    ``rows`` maps a name to (ratio, lower end, upper end), all positive. A grey band around 1 shows
+    ``rows`` maps a name to what ``compare.mean_and_interval`` returns: a ratio and the two ends of
+    its interval, all positive. A grey band around 1 shows
     the differences of at most ``floor``, a fraction, that are not reported. A row whose interval is
     outside of the band is blue if it is lower (faster) and red if it is higher (slower); all others
     are black.
@@ -90,7 +95,7 @@ def intervals(
     ax.axvspan(low, high, color=GREY, alpha=0.3, linewidth=0)
     ax.axvline(1, color=GREY, linestyle="--", linewidth=1.2)
     marks = [f"a grey band from {low:.3f} to {high:.3f}"]
-    for row, (name, (ratio, start, end)) in enumerate(rows.items()):
+    for row, (name, (ratio, (start, end))) in enumerate(rows.items()):
         verdict = "faster" if end < low else "slower" if start > high else "no difference found"
         colour = {"faster": BLUE, "slower": RED}.get(verdict, "black")
         ax.plot([start, end], [row, row], color=colour, linewidth=2.5, solid_capstyle="butt")

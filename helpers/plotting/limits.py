@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from helpers import _input, units
-from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, canvas, finish, tick_units
+from helpers.plotting._canvas import BLUE, GREEN, GREY, RED, canvas, finish, tick, tick_units
 
 _DASHES = (0, (4, 3))  # for expected sizes: closer than those of a curve
 
@@ -53,7 +53,7 @@ def roofline(
     ax.set_title(title)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter("")
-    ax.yaxis.set_major_formatter(lambda value, _: units.rate(value, "FLOP").lstrip("~"))
+    ax.yaxis.set_major_formatter(lambda value, _: tick(units.rate(value, "FLOP")))
     ax.yaxis.set_minor_formatter("")
     ax.figure.draw_without_rendering()  # from now on, the place of a text is known
 
@@ -219,7 +219,7 @@ def memory(
     ax.set_title(title, pad=6 if lines == 1 else 10 + 16 * math.ceil(lines / 3))
     ax.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, ax.get_ylim()[1] * 1.05))
     tick_units(ax, units.seconds)
-    ax.yaxis.set_major_formatter(lambda value, _: units.size(value).lstrip("~"))
+    ax.yaxis.set_major_formatter(lambda value, _: tick(units.size(value)))
     finish(ax, "Memory curve", "; ".join(marks))
 
 

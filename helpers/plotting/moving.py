@@ -16,6 +16,7 @@ from helpers.plotting._canvas import BLUE, GREEN, GREY, ORANGE, RED
 KIND = "application/vnd.vegalite.v5+json"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # a name: nothing is fetched
 GIGABYTE = GIGA = 1e9
+COLOURS = [BLUE, GREEN, "#7A5195", "black"]  # of what stands next to a red roof
 WIDTH = 560  # pixels, so that a phone's page or a slide has room for it
 
 
@@ -200,14 +201,95 @@ def users(
     )
 
 
+def alarms(
+    rates: Mapping[str, Mapping[tuple[float, int], float]], *, first: float, title: str
+) -> None:
+    """How often a limit raises an alarm, against the number of pairs that are measured.
+
+    ``rates`` maps a kind of comparison to its chances by (limit, pairs), as ``helpers.alarms``
+    computes them: one curve each. The slider is the limit, which begins at ``first``; the limits
+    are fractions in equal steps.
+    """
+    _input.filled("rates", rates, what="kind of comparison")
+    limits = sorted({round(100 * limit, 4) for by in rates.values() for limit, _ in by})
+    first = round(100 * first, 4)
+    if first not in limits:
+        raise ValueError(f"first must be one of the limits, {limits} in %, but got {first} %")
+    rows = [
+        {"kind": kind, "limit": round(100 * limit, 4), "pairs": pairs, "chance": round(chance, 4)}
+        for kind, by in rates.items()
+        for (limit, pairs), chance in by.items()
+    ]
+    most = max(row["pairs"] for row in rows)
+    axes = {
+        "x": {
+            "field": "pairs",
+            "type": "quantitative",
+            "scale": {"type": "log", "nice": False},
+            "axis": {"values": sorted({row["pairs"] for row in rows}), "grid": False},
+            "title": "pairs of calls (log scale)",
+        },
+        "y": {
+            "field": "chance",
+            "type": "quantitative",
+            "scale": {"domain": [0, 1]},
+            "axis": {"format": ".0%"},
+            "title": "fraction of tests with an alarm",
+        },
+        "color": {
+            "field": "kind",
+            "type": "nominal",
+            "legend": None,
+            "scale": {"domain": [*rates], "range": [RED, BLUE, GREEN, ORANGE, GREY]},
+        },
+    }
+    step = limits[1] - limits[0] if len(limits) > 1 else 1
+    labels = [  # the first one below its curve's end and the next above: the ends may meet
+        {
+            "transform": [
+                {"filter": {"and": [f"datum.pairs == {most}", {"field": "kind", "equal": kind}]}}
+            ],
+            "mark": {"type": "text", "align": "left", "dx": 8, "dy": 7 - 14 * place},
+            "encoding": axes | {"text": {"field": "kind"}},
+        }
+        for place, kind in enumerate(rates)
+    ]
+    show_moving(
+        {
+            "title": title,
+            "width": 470,  # with the labels as wide as the other charts
+            "params": [_slider("limit", first, limits[0], limits[-1], "limit in %:", step=step)],
+            "data": {"values": rows},
+            "transform": [{"filter": "datum.limit == limit"}],
+            "layer": [
+                {"mark": {"type": "line", "point": True, "tooltip": True}, "encoding": axes},
+                *labels,
+            ],
+        },
+        f"Curves with a slider for the limit, from {limits[0]:g} to {limits[-1]:g} %. Title: "
+        f"{title}. The chance of an alarm against the number of pairs. With a limit of {first:g} "
+        "%: "
+        + "; ".join(
+            f"{kind}: "
+            + ", ".join(
+                f"{row['chance']:.0%} with {row['pairs']}"
+                for row in rows
+                if row["kind"] == kind and row["limit"] == first
+            )
+            for kind in rates
+        )
+        + ".",
+    )
+
+
 def roofline_by_batch(
     intensities: Mapping[str, Mapping[int, float]], *, peak: float, bandwidth: float, title: str
 ) -> None:
     """How fast each layer could be, under the roof of this computer, for one batch after another.
 
-    ``intensities`` maps a layer to its arithmetic intensity (FLOP/B, exact) by batch; all have the
-    same batches. ``peak`` (FLOP/s) and ``bandwidth`` (B/s) are measured, so the output is no
-    exact one: its cell needs the tag ``nbval-ignore-output``. The slider is the batch.
+    ``intensities`` maps up to four layers to their arithmetic intensity (FLOP/B, exact) by batch;
+    all have the same batches. ``peak`` (FLOP/s) and ``bandwidth`` (B/s) are measured, so the output
+    is no exact one: its cell needs the tag ``nbval-ignore-output``. The slider is the batch.
     """
     _input.filled("intensities", intensities, what="layer")
     _input.positive("peak", peak, what="a rate in FLOP/s")
@@ -237,7 +319,26 @@ def roofline_by_batch(
         {"filter": "datum.place == place"},
         {"calculate": f"min({peak}, datum.intensity * {bandwidth}) / {GIGA}", "as": "rate"},
     ]
-    dots = {"x": x | {"field": "intensity"}, "y": y | {"field": "rate"}}
+    encoding = {"x": x | {"field": "intensity"}, "y": y | {"field": "rate"}}
+    label = {"calculate": "datum.layer + ', batch ' + datum.batch", "as": "label"}
+    dots = []
+    for number, (layer, colour) in enumerate(zip(intensities, COLOURS, strict=False)):
+        its = {"data": {"values": [row for row in rows if row["layer"] == layer]}}
+        words = {"type": "text", "align": "left", "dx": 10, "dy": 12 + 16 * number, "color": colour}
+        dots += [
+            its
+            | {
+                "transform": at_place,
+                "mark": {"type": "circle", "size": 130, "color": colour, "tooltip": True},
+                "encoding": encoding,
+            },
+            its
+            | {
+                "transform": [*at_place, label],
+                "mark": words,
+                "encoding": encoding | {"text": {"field": "label"}},
+            },
+        ]
     show_moving(
         {
             "title": title,
@@ -248,21 +349,7 @@ def roofline_by_batch(
                     "mark": {"type": "line", "color": RED, "strokeWidth": 2.5},
                     "encoding": {"x": x | {"field": "x"}, "y": y | {"field": "y"}},
                 },
-                {
-                    "data": {"values": rows},
-                    "transform": at_place,
-                    "mark": {"type": "circle", "size": 130, "color": BLUE, "tooltip": True},
-                    "encoding": dots,
-                },
-                {
-                    "data": {"values": rows},
-                    "transform": [
-                        *at_place,
-                        {"calculate": "datum.layer + ', batch ' + datum.batch", "as": "label"},
-                    ],
-                    "mark": {"type": "text", "align": "left", "dx": 10, "dy": 12},
-                    "encoding": dots | {"text": {"field": "label"}},
-                },
+                *dots,
             ],
         },
         f"A roofline with a slider for the batch. Title: {title}. A roof that rises with "
@@ -346,6 +433,20 @@ def zoomable(
         f"A timeline to zoom. Title: {title}. From {first:.3f} to {last:.3f} ms; spans per lane: "
         f"{counts}" + f"; {len(joined)} launches are joined to their kernels." * bool(joined),
     )
+
+
+def recorded_lanes(
+    lanes: Mapping[str, pd.DataFrame], name: str = "name"
+) -> list[tuple[str, float, float, str]]:
+    """The spans for ``zoomable`` of a recording, whose rows are the spans of each lane.
+
+    The columns are ``start_us`` and ``end_us``, in microseconds, and ``name``.
+    """
+    return [
+        (lane, start / 1e3, end / 1e3, span)
+        for lane, rows in lanes.items()
+        for start, end, span in zip(rows.start_us, rows.end_us, rows[name], strict=True)
+    ]
 
 
 def launches(pairs: pd.DataFrame) -> dict[str, Sequence]:

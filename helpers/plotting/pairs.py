@@ -7,37 +7,6 @@ from helpers.plotting import _canvas
 from helpers.plotting._canvas import BLUE, GREY, RED
 
 
-def dumbbells(
-    rows: Mapping[str, tuple[float, float]], *, ends: tuple[str, str], title: str, xlabel: str
-) -> None:
-    """Two times of the same thing, such as with and without a profiler, joined by a line.
-
-    ``rows`` maps a name to its two times in seconds, both positive; ``ends`` names the two. The
-    axis is logarithmic, so a line is longer, the farther the ratio, written next to it, is from 1.
-    """
-    _input.filled("rows", rows, what="pair of times")
-    ax = _canvas.canvas(height=1.4 + 0.42 * len(rows))
-    marks = []
-    for row, (name, pair) in enumerate(rows.items()):
-        first, second = _input.each(_input.positive, f"rows[{name!r}]", pair, what="a time")
-        ax.plot([first, second], [row, row], color=GREY, linewidth=3, zorder=1)
-        ax.plot(first, row, "o", color=BLUE, markersize=9, label=ends[0] if row == 0 else None)
-        ax.plot(second, row, "D", color=RED, markersize=8, label=ends[1] if row == 0 else None)
-        ratio = units.ratio(second / first)
-        ax.annotate(
-            ratio, (max(first, second), row), (9, 0), textcoords="offset points", va="center"
-        )
-        marks.append(f"{name}: {units.seconds(first)} to {units.seconds(second)}, {ratio}")
-    ax.set_yticks(range(len(rows)), list(rows))
-    low, high = min(map(min, rows.values())), max(map(max, rows.values()))
-    ax.set(ylim=(len(rows) - 0.5, -0.5), xscale="log", xlim=(low / 1.5, high * 2.2))
-    ax.set_title(title, pad=24)
-    ax.set_xlabel(f"{xlabel} (log scale)")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=2, frameon=False)
-    _canvas.tick_units(ax, units.seconds)
-    _canvas.finish(ax, "Dumbbell chart", f"from {ends[0]} to {ends[1]}; {'; '.join(marks)}")
-
-
 def profiler_shares(
     rows: Mapping[str, Sequence[float]],
     *,
@@ -122,7 +91,7 @@ def points(
     x_unit, y_unit = printed or ("{:,.1f}".format, "{:,.0f}".format)
     if printed:
         _canvas.tick_units(ax, x_unit)
-        ax.yaxis.set_major_formatter(lambda value, _: y_unit(value).lstrip("~"))
+        ax.yaxis.set_major_formatter(lambda value, _: _canvas.tick(y_unit(value)))
     marks = "; ".join(f"{key} at ({x_unit(x)}, {y_unit(y)})" for key, (x, y) in values.items())
     kind = "Dots joined by a line" if joined else "Dots"
     _canvas.finish(ax, kind, f"{len(values)} dots: {marks}")

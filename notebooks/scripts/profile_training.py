@@ -223,7 +223,7 @@ def before_and_after(before: pd.DataFrame, after: pd.DataFrame) -> dict:
         for function in before.index:
             bars[f"{function}, before"] = int(before.loc[function, column])
             bars[f"{function}, after"] = int(after.loc[function, column])
-        rows[column] = bars, "{:,}".format
+        rows[column] = bars
     return rows
 
 

@@ -4,6 +4,7 @@ import base64
 import io
 import re
 
+import pandas as pd
 import pytest
 from matplotlib import rc_context
 from matplotlib.text import Text
@@ -41,14 +42,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "Stacked bars. Title: T. x axis: GiB. one: used 2.0, free 1.0; in all 3.0. two: free 4.0; "
         "in all 4.0. a dashed line at 3.0.",
     ],
-    "dumbbells": [
-        (
-            [{"few": (2e-3, 2e-3), "many": (1e-3, 5e-3)}],
-            {"xlabel": "time", "ends": ("without", "with")},
-        ),
-        "Dumbbell chart. Title: T. x axis: time (log scale). from without to with; few: ~2.00 ms "
-        "to ~2.00 ms, ~1.00×; many: ~1.00 ms to ~5.00 ms, ~5.00×.",
-    ],
     "profiler_shares": [
         ([{"new": [0.5, 0.4], "old": [0.2]}], {"without": 0.1, "xlabel": "share of it"}),
         "Dot chart. Title: T. x axis: share of it. a dashed line, without a profiler, at ~10.0 %; "
@@ -76,18 +69,45 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "Dot chart. Title: T. x axis: value / limit (log scale). a dashed line at 1×; 2 dots: far "
         "~60.0×, limit 3×; none ~0 %, limit 50 %.",
     ],
+    "bars": [
+        ([{"a": 2, "b": 12_345_678}], {"unit": "{:,}".format, "limit": ("true", 3)}),
+        "Bar chart. Title: T. x axis: time. 2 bars: a 2; b 12,345,678; a dashed line, true, at 3.",
+    ],
+    "bar_rows": [
+        (
+            [pd.DataFrame({"MACs": [5, 5], "time": [1e-3, 0.0]}, index=["64,\n56", "b"])],
+            {"unit": {"MACs": "{:,}".format, "time": units.seconds}},
+        ),
+        "2 rows of 2 bars. Title: T. MACs: 64, 56 5, b 5; time: 64, 56 ~1.00 ms, b ~0 s.",
+    ],
     "bar_columns": [
         (
             [
                 {
-                    "time": ({"conv": 0.2, "\u2060relu\u2060": 0.8}, units.percent),
-                    "MACs": ({"conv": 7, "\u2060relu\u2060": 0}, "{:,}".format),
+                    "time": {"conv": 0.2, "\u2060relu\u2060": 0.8},
+                    "MACs": {"conv": 7, "\u2060relu\u2060": 0},
                 }
             ],
-            {},
+            {"unit": {"time": units.percent, "MACs": "{:,}".format}},
         ),
         "2 columns of 2 bars. Title: T. time: conv ~20.0 %, \u2060relu\u2060 ~80.0 %; MACs: "
         "conv 7, \u2060relu\u2060 0.",
+    ],
+    "intervals": [
+        ([{"new": (0.9, (0.8, 0.95))}], {"floor": 0.01}),
+        "Forest plot. Title: T. x axis: CPU time of new / CPU time of old. a grey band from "
+        "0.990 to 1.010; new: 0.900, from 0.800 to 0.950, faster.",
+    ],
+    "counts": [
+        ([{"busy": {"mean": 2, "min": 18}}], {"out_of": 24, "xlabel": "right"}),
+        "Coloured table. Title: T. x axis: right. of 24 each; busy: mean 2, min 18.",
+    ],
+    "outcomes": [
+        (
+            [{"-w": {"one": "accepted", "two": "accepted"}, "--" + 60 * "x": {"two": "refused"}}],
+            {"wrong": ["refused", "passed on"]},
+        ),
+        f"Coloured table. Title: T. -w: one accepted, two accepted; --{60 * 'x'}: two refused.",
     ],
     "calls": [
         ([[0.002, 0.001, 0.001, 0.001]], {}),
@@ -150,15 +170,9 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
     ("name", "arguments", "options", "message"),
     [
         ("histogram", [[1, -1]], {}, "samples[1] must be a sample on a log axis, finite and posi"),
-        ("bars", [{"a": 0.0}], {"xlabel": "x"}, "values['a'] must be the length of a bar, finite"),
+        ("bars", [{"a": 0.0}], {"log": True}, "values['a'] must be the length of a bar, finite"),
         ("strip", [{"a": ["x"], "b": []}], {"xlabel": "x"}, "['b'] must hold 1 labels, but got 0"),
         ("spread", [{"a": []}], {"xlabel": "x", "reference": 1}, "groups['a'] must hold at least"),
-        (
-            "dumbbells",
-            [{"a": (1.0, 0.0)}],
-            {"xlabel": "x", "ends": ("", "")},
-            "rows['a'][1] must be a time, finite and posi",
-        ),
         (
             "profiler_shares",
             [{"a": [0.5, -0.1]}],
@@ -167,7 +181,20 @@ def test_a_picture_is_an_image_with_alt_text_whatever_a_reader_s_settings(
         ),
         ("roofline", [{"a": (1.0,)}], ROOF, "points['a'] must be (intensity, rate), but got (1"),
         ("against_limits", [{"a": (-1.0, "", "")}], {}, "rows['a'] must be a quotient, finite and"),
-        ("bar_columns", [{"time": ({}, str)}], {}, "columns must hold at least one bar"),
+        ("bar_columns", [{"time": {}}], {}, "columns['time'] must hold at least one value"),
+        (
+            "bar_columns",
+            [{"a": {"x": 1.0}, "b": {"y": 1.0}}],
+            {},
+            "columns['b'] must have the keys",
+        ),
+        ("bar_rows", [{"a": {"x": -1.0}}], {}, "rows['a']['x'] must be a length, finite and not"),
+        (
+            "counts",
+            [{"a": {"x": 1}, "b": {"y": 1}}],
+            {"out_of": 2, "xlabel": "x"},
+            "rows['b'] must have the columns ['x'], not ['y']",
+        ),
         ("calls", [[1.0, 0.0]], {}, "seconds[1] must be a time on a log axis, finite and positive"),
         ("memory", [{"a": [(1, 1), (0, 1)]}], {}, "curves['a'] must be in order of time"),
         ("timeline", [{"m": []}], {}, "tracks['m'] must hold at least one span, but got none"),

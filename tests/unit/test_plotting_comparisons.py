@@ -23,7 +23,7 @@ def erase(image):
 
 FIRST = erase.__code__.co_firstlineno  # the decorator's
 SAMPLES = pd.Series({FIRST + 3: 3, FIRST + 4: 1})
-WAITS = pd.DataFrame({"sleeps": {"py-spy": 0.5}})
+TIMES = pd.DataFrame({"without": [1e-3], "with": [5e-3]}, index=["many"])
 PICTURES = {  # a picture, and its alt text
     "dots": (
         partial(
@@ -36,10 +36,10 @@ PICTURES = {  # a picture, and its alt text
         "Dot chart. Title: T. x axis: time. py-spy: sleeps ~0 %, computes ~150 %; Scalene: "
         "computes ~100 %; none: nothing; a dashed line, correct, at 100 %.",
     ),
-    "against": (
-        partial(plotting.against, WAITS, "computes()"),
-        "Dot chart. Title: T. x axis: time compared with computes(). py-spy: sleeps ~50.0 %; a "
-        "dashed line, correct, at 100 %.",
+    "dots with their ratio": (
+        partial(plotting.dots, TIMES, log=True, ratio=True),
+        "Dot chart. Title: T. x axis: time (log scale). many: without ~1.00 ms, with ~5.00 ms, "
+        "~5.00×.",
     ),
     "function_lines": (
         partial(plotting.function_lines, erase, {"py-spy": SAMPLES}),

@@ -15,42 +15,6 @@ STEPS = pd.DataFrame(
 ONE, EVERY = Ceilings(50e9, 80e9, 16e9), Ceilings(90e9, 150e9, 20e9)
 
 PICTURES = {  # the arguments of a picture, and its alt text
-    "numbers": [
-        ([{"a": 2, "b": 12_345_678}], {"xlabel": "MACs", "limit": ("true", 3)}),
-        "Bar chart. Title: T. x axis: MACs. 2 bars: a 2; b 12,345,678; a dashed line, true, at 3.",
-    ],
-    "overhead_of_rows": [
-        ([pd.DataFrame({"overhead / tottime": {"a": 0.25}})], {}),
-        "Bar chart. Title: T. x axis: estimated overhead / tottime. 1 bars: a ~25.0 %; a dashed "
-        "line, a fifth, at 20.0 %.",
-    ],
-    "pairs_of_times": [
-        ([pd.DataFrame({"bare": [1e-3], "traced": [2e-3]}, index=["sort"])], {"xlabel": "time"}),
-        "Dumbbell chart. Title: T. x axis: time (log scale). from bare to traced; sort: ~1.00 ms "
-        "to ~2.00 ms, ~2.00×.",
-    ],
-    "rows_of_numbers": [
-        ([pd.DataFrame({"MACs": [5, 5]}, index=["64,\n56", "b"]), {"64,\n56": 1e-3, "b": 0.0}], {}),
-        "2 rows of 2 bars. Title: T. MACs: 64, 56 5, b 5; time: 64, 56 ~1.00 ms, b ~0 s.",
-    ],
-    "columns_of_profiles": [
-        ([{"tottime": pd.Series({"m.main": 1.0, "m.wait": 2.0, "x": 3.0})}, ["m.wait", "x"]], {}),
-        "1 rows of 2 bars. Title: T. tottime: wait ~2.00 s, x ~3.00 s.",
-    ],
-    "ratio_intervals": [
-        ([{"new": (0.9, (0.8, 0.95))}], {"floor": 0.01}),
-        "Forest plot. Title: T. x axis: CPU time of new / CPU time of old. a grey band from "
-        "0.990 to 1.010; new: 0.900, from 0.800 to 0.950, faster.",
-    ],
-    "count_errors": [
-        ([{"A": {"conv": -50}, "B": {"conv": 0}}, {"conv": 1_000}], {}),
-        "Coloured table. Title: T. x axis: error of each tool; the true MACs are next to each "
-        "name. conv: 1,000: A −5.0 %, B exact.",
-    ],
-    "forward_and_step": [
-        ([{"net": (10, 28)}], {}),
-        "Stacked bars. Title: T. x axis: MACs. net: forward pass 10, backward pass 18; in all 28.",
-    ],
     "limits_of_computer": [
         ([ONE, EVERY], {}),
         "4 rows of 2 bars. Title: T. matrix multiplication: one thread ~50.0 GFLOP/s, all threads "
@@ -71,10 +35,6 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "nested 1 deep; outermost: 101 from 0 ms for 35 ms, 102 from 35 ms for 65 ms; step on the "
         "GPU: 1 span, nested 1 deep; outermost: 102 from 90 ms for 95.5 ms.",
     ],
-    "counts": [
-        ([{"busy": {"mean": 2, "min": 18}}], {"out_of": 24, "xlabel": "right"}),
-        "Coloured table. Title: T. x axis: right. of 24 each; busy: mean 2, min 18.",
-    ],
 }
 
 
@@ -91,12 +51,6 @@ def test_a_picture_says_what_it_shows(name: str, shown: list[dict]) -> None:
         ("speed_by_batch", [{1: 0.0}, 1e6], {"peak": 1e9}, "latency[1] must be the time of a"),
         ("speed_by_batch", [{1: 1.0}, 1e6], {"peak": 0}, "peak must be a rate in FLOP/s, finite"),
         ("training_steps", [STEPS[:0]], {}, "steps must hold at least one step, but got none"),
-        (
-            "counts",
-            [{"a": {"x": 1}, "b": {"y": 1}}],
-            {"out_of": 2, "xlabel": "x"},
-            "rows['b'] must have the columns ['x'], not ['y']",
-        ),
     ],
 )
 def test_wrong_input_is_refused_by_name(
