@@ -201,12 +201,3 @@ def operators_by_dtype(prof: "torch.profiler.profile") -> DataFrame:
             rows.append((event.name, dtypes[0], event.self_cpu_time_total / 1e6))
     table = DataFrame(rows, columns=["operator", "dtype", "seconds"])
     return table.groupby(["operator", "dtype"]).seconds.agg(["sum", "count"])
-
-
-def recorded_spans(rows: DataFrame) -> list[tuple[float, float, str, int]]:
-    """The rows of a recording as spans for ``plotting.timeline``, none within another.
-
-    Columns of ``rows``: ``kind``, and ``start_us`` and ``duration_us`` in microseconds.
-    """
-    spans = zip(rows.start_us / 1e6, rows.duration_us / 1e6, rows.kind, strict=True)
-    return [(start, duration, kind, 0) for start, duration, kind in spans]

@@ -6,6 +6,7 @@ shows at its first position; ``make refresh`` adds a still picture for decks and
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pandas as pd
 from IPython.display import display
@@ -28,16 +29,12 @@ def amdahl(first: int = 10) -> None:
     """
     _input.positive("first", first, what="a speedup")
     slider = _slider("times", first, 1, 100, "this part becomes … times as fast:")
+    share = _quantity("p", "fraction of the time in this part", axis={"format": ".0%"})
+    scale = {"type": "log", "domain": [1, 100]}
     axes = {
-        "x": {"field": "p", "type": "quantitative", "title": "fraction of the time in this part"},
-        "y": {
-            "field": "speedup",
-            "type": "quantitative",
-            "title": "speedup of the program (log scale)",
-            "scale": {"type": "log", "domain": [1, 100]},
-        },
+        "x": share,
+        "y": _quantity("speedup", "speedup of the program (log scale)", scale=scale),
     }
-    axes["x"] |= {"axis": {"format": ".0%"}}
     show_moving(
         {
             "title": "However fast one part becomes, the others set the limit",
@@ -171,13 +168,12 @@ def users(
     )
     encoding = {
         "y": {"field": "card", "type": "nominal", "title": None, "sort": None},
-        "x": {
-            "field": "users",
-            "type": "quantitative",
-            "title": "users whose caches fit beside the weights (log scale)",
-            "scale": {"type": "symlog", "domain": [0, 3000]},
-            "axis": {"values": [0, 1, 3, 10, 30, 100, 300, 1000, 3000]},
-        },
+        "x": _quantity(
+            "users",
+            "users whose caches fit beside the weights (log scale)",
+            scale={"type": "symlog", "domain": [0, 3000]},
+            axis={"values": [0, 1, 3, 10, 30, 100, 300, 1000, 3000]},
+        ),
     }
     show_moving(
         {
@@ -222,20 +218,18 @@ def alarms(
     ]
     most = max(row["pairs"] for row in rows)
     axes = {
-        "x": {
-            "field": "pairs",
-            "type": "quantitative",
-            "scale": {"type": "log", "nice": False},
-            "axis": {"values": sorted({row["pairs"] for row in rows}), "grid": False},
-            "title": "pairs of calls (log scale)",
-        },
-        "y": {
-            "field": "chance",
-            "type": "quantitative",
-            "scale": {"domain": [0, 1]},
-            "axis": {"format": ".0%"},
-            "title": "fraction of tests with an alarm",
-        },
+        "x": _quantity(
+            "pairs",
+            "pairs of calls (log scale)",
+            scale={"type": "log", "nice": False},
+            axis={"values": sorted({row["pairs"] for row in rows}), "grid": False},
+        ),
+        "y": _quantity(
+            "chance",
+            "fraction of tests with an alarm",
+            scale={"domain": [0, 1]},
+            axis={"format": ".0%"},
+        ),
         "color": {
             "field": "kind",
             "type": "nominal",
@@ -292,6 +286,8 @@ def roofline_by_batch(
     is no exact one: its cell needs the tag ``nbval-ignore-output``. The slider is the batch.
     """
     _input.filled("intensities", intensities, what="layer")
+    if len(intensities) > len(COLOURS):
+        raise ValueError(f"intensities must hold at most four layers, but got {len(intensities)}")
     _input.positive("peak", peak, what="a rate in FLOP/s")
     _input.positive("bandwidth", bandwidth, what="a rate in B/s")
     batches = [*next(iter(intensities.values()))]
@@ -305,21 +301,18 @@ def roofline_by_batch(
     low, high = min(low, ridge) / 3, max(high, ridge) * 6
     roof = [{"x": low, "y": low * bandwidth}, {"x": ridge, "y": peak}, {"x": high, "y": peak}]
     roof = [{"x": point["x"], "y": point["y"] / GIGA} for point in roof]
-    x = {
-        "type": "quantitative",
-        "scale": {"type": "log", "domain": [low, high]},
-        "title": "arithmetic intensity in FLOP/B (log scale)",
-    }
-    y = {
-        "type": "quantitative",
-        "scale": {"type": "log"},
-        "title": "highest possible rate in GFLOP/s (log scale)",
-    }
+    log = {"type": "log"}
+    x = partial(
+        _quantity,
+        title="arithmetic intensity in FLOP/B (log scale)",
+        scale=log | {"domain": [low, high]},
+    )
+    y = partial(_quantity, title="highest possible rate in GFLOP/s (log scale)", scale=log)
     at_place = [
         {"filter": "datum.place == place"},
         {"calculate": f"min({peak}, datum.intensity * {bandwidth}) / {GIGA}", "as": "rate"},
     ]
-    encoding = {"x": x | {"field": "intensity"}, "y": y | {"field": "rate"}}
+    encoding = {"x": x("intensity"), "y": y("rate")}
     label = {"calculate": "datum.layer + ', batch ' + datum.batch", "as": "label"}
     dots = []
     for number, (layer, colour) in enumerate(zip(intensities, COLOURS, strict=False)):
@@ -347,7 +340,7 @@ def roofline_by_batch(
                 {
                     "data": {"values": roof},
                     "mark": {"type": "line", "color": RED, "strokeWidth": 2.5},
-                    "encoding": {"x": x | {"field": "x"}, "y": y | {"field": "y"}},
+                    "encoding": {"x": x("x"), "y": y("y")},
                 },
                 *dots,
             ],
@@ -387,7 +380,7 @@ def zoomable(
         for a, b in links
     ]
     lane = {"field": "lane", "type": "nominal", "title": None, "sort": lanes}
-    x = {"field": "start", "type": "quantitative", "title": "time, ms", "scale": {"zero": False}}
+    x = _quantity("start", "time, ms", scale={"zero": False})
     layers = [
         {
             "data": {"values": rows},
@@ -473,6 +466,10 @@ def show_moving(spec: dict, description: str) -> None:
     }
     full["usermeta"] = {"embedOptions": {"actions": False, "renderer": "svg"}}
     display({KIND: full | spec, "text/plain": description}, raw=True)
+
+
+def _quantity(field: str, title: str, **more: dict) -> dict:
+    return {"field": field, "type": "quantitative", "title": title} | more
 
 
 def _slider(name: str, first: float, low: float, high: float, label: str, step: float = 1) -> dict:

@@ -1,7 +1,20 @@
 """What a reader does to a picture that moves, in JupyterLab and on the site."""
 
+# Lesson, cell, and where its slider is turned to.
+SLIDERS = [
+    ("01_timing", "alarms-slider", 3),
+    ("09_memory_of_a_network", "batch-slider", 320),
+    ("13_resnet50_and_vit", "batch-slider", 3),
+]
+# Lesson and cell; each is its lesson's last picture that moves.
+TIMELINES = [
+    ("06_gpu_timeline", "launches-zoom"),
+    ("10_data_and_processes", "gpus-zoom"),
+    ("14_language_model", "cpu-recorded"),
+]
 
-def turn(place, value: int) -> tuple[str, str]:
+
+def turn(place, value: float) -> tuple[str, str]:
     """Turn a picture's slider: what the picture showed before, and what it shows now."""
     slider = place.query_selector("input[type=range]")
     before = drawn(place)

@@ -116,20 +116,21 @@ def look(page, path: str) -> None:
     page.wait_for_function("path => !notebookOf(path)", arg=path)
 
 
-def test_a_slider_is_turned_and_a_timeline_zoomed(page, folder: Path) -> None:
-    """Without a kernel: the pictures are those that are stored."""
-    path = show_stored(page, folder, "09_memory_of_a_network.ipynb")
-    page.wait_for_function(
-        "place => cellOf(place).node.querySelector('svg')", arg=[path, "batch-slider"]
-    )
-    before, after = moving.turn(node(page, path, "batch-slider"), 320)
+@pytest.mark.parametrize(("lesson", "cell", "value"), moving.SLIDERS)
+def test_a_slider_is_turned(page, folder: Path, lesson: str, cell: str, value: float) -> None:
+    """Without a kernel: the picture is the one that is stored."""
+    path = show_stored(page, folder, f"{lesson}.ipynb")
+    page.wait_for_function("place => cellOf(place).node.querySelector('svg')", arg=[path, cell])
+    before, after = moving.turn(node(page, path, cell), value)
     assert before != after
     look(page, path)
-    path = show_stored(page, folder, "06_gpu_timeline.ipynb")
-    page.wait_for_function(
-        "place => cellOf(place).node.querySelector('svg')", arg=[path, "launches-zoom"]
-    )
-    before, after, said = moving.zoom_and_point(page, node(page, path, "launches-zoom"))
+
+
+@pytest.mark.parametrize(("lesson", "cell"), moving.TIMELINES)
+def test_a_timeline_is_zoomed(page, folder: Path, lesson: str, cell: str) -> None:
+    path = show_stored(page, folder, f"{lesson}.ipynb")
+    page.wait_for_function("place => cellOf(place).node.querySelector('svg')", arg=[path, cell])
+    before, after, said = moving.zoom_and_point(page, node(page, path, cell))
     assert before != after
     assert "name" in said
     assert "start, ms" in said

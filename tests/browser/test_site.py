@@ -210,12 +210,24 @@ def test_a_button_opens_the_answer_and_the_tally_stays_until_it_is_forgotten(pag
     assert "record_of(" not in page.content()
 
 
-def test_a_slider_is_turned_and_a_timeline_zoomed(page, folder) -> None:
-    page.set_viewport_size({"width": 1280, "height": 720})
-    page.goto((folder / "notebooks" / "09_memory_of_a_network.html").as_uri())
-    before, after = moving.turn(page.wait_for_selector(".moving:has(svg)"), 320)
+@pytest.mark.parametrize(("lesson", "value"), [(it[0], it[2]) for it in moving.SLIDERS])
+def test_a_slider_is_turned(page, folder: Path, lesson: str, value: float) -> None:
+    before, after = moving.turn(last_moving(page, folder, lesson), value)
     assert before != after
-    page.goto((folder / "notebooks" / "06_gpu_timeline.html").as_uri())
-    before, after, said = moving.zoom_and_point(page, page.wait_for_selector(".moving:has(svg)"))
+
+
+@pytest.mark.parametrize("lesson", [it[0] for it in moving.TIMELINES])
+def test_a_timeline_is_zoomed(page, folder: Path, lesson: str) -> None:
+    before, after, said = moving.zoom_and_point(page, last_moving(page, folder, lesson))
     assert before != after
     assert "start, ms" in said
+
+
+def last_moving(page, folder: Path, lesson: str):
+    """The last picture of a lesson that moves, when it is drawn."""
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto((folder / "notebooks" / f"{lesson}.html").as_uri())
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.moving')].every((it) => it.querySelector('svg'))"
+    )
+    return page.query_selector_all(".moving")[-1]

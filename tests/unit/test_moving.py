@@ -5,15 +5,18 @@ import copy
 import pandas as pd
 import pytest
 
+from helpers import alarms
 from helpers.plotting import moving
 
 PARTS = {"parameters": (1e9, 0.0), "activations": (0.0, 1e8)}
 SPANS = [("CPU", 0.0, 1.0, "launch"), ("GPU", 2.0, 5.0, "kernel")]
-INTENSITIES = {"a layer": {1: 0.5, 64: 32.0}}
+INTENSITIES = {"a layer": {1: 0.5, 64: 32.0}, "a second": {1: 20.0, 64: 21.0}}
+RATES = alarms.rates({"false": [0.9, 1.04], "found": [1.01, 1.2]}, [0, 0.02, 0.04], [1, 3])
 CHARTS = {
     "roofline": lambda: moving.roofline_by_batch(
         INTENSITIES, peak=8e10, bandwidth=1e10, title="A roof"
     ),
+    "alarms": lambda: moving.alarms(RATES, first=0.02, title="A limit"),
     "amdahl": lambda: moving.amdahl(first=4),
     "budget": lambda: moving.budget(PARTS, [8e9, 16e9], first=32, most=256),
     # 16 GB of weights leave 4 GB: 2 users of 16,384 tokens with 131,072 bytes each take 4.29 GB.
@@ -43,6 +46,8 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     assert words in shown("budget")[1]
     assert shown("users")[1].endswith("with 16384 tokens each and 16 bits: a card 1.")
     assert "spans per lane: CPU 1, GPU 1; 1 launches are joined" in shown("zoomable")[1]
+    # Half of the ratios are above 1.02; of three pairs, two or three are in 4 of 8 cases.
+    assert "With a limit of 2 %: false: 50% with 1, 50% with 3; found: 50%" in shown("alarms")[1]
     words = "rises with ~10.0 GB/s and is flat at ~80.0 GFLOP/s. a layer: 0.5 FLOP/B at batch 1"
     assert words in shown("roofline")[1]
 
@@ -50,11 +55,13 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
 @pytest.mark.parametrize(
     ("name", "values", "seen"),
     [
+        ("alarms", {"limit": 0}, "an alarm: 100%; kind: found"),  # both are above 1
         ("amdahl", {"times": 100}, ""),
         ("budget", {"batch": 200}, "16 GB: no"),  # it takes 21 GB
         ("users", {"tokens": 4096}, ">7<"),
         ("users", {"bits": 4}, ">7<"),
         ("roofline", {"place": 1}, "a layer, batch 64"),
+        ("roofline", {"place": 1}, "a second, batch 64"),
     ],
 )
 def test_turning_a_slider_changes_the_picture(shown, name: str, values: dict, seen: str) -> None:
@@ -82,10 +89,22 @@ def test_a_launch_comes_with_its_operation_from_microseconds() -> None:
     assert found["links"] == [(0, 1)]
 
 
+def test_a_recording_in_microseconds_becomes_spans_in_milliseconds() -> None:
+    rows = pd.DataFrame({"start_us": [2000.0], "end_us": [2500.0], "kind": ["matmul"]})
+    found = moving.recorded_lanes({"CPU": rows[:0], "GPU": rows}, name="kind")
+    assert found == [("GPU", 2.0, 2.5, "matmul")]
+
+
 def test_a_chart_of_nothing_is_an_error() -> None:
     with pytest.raises(ValueError, match="spans"):
         moving.zoomable([], title="")
     with pytest.raises(ValueError, match="cards"):
         moving.budget(PARTS, [0], first=1, most=2)
+    with pytest.raises(ValueError, match="at most four layers, but got 5"):
+        moving.roofline_by_batch(
+            {layer: {1: 1} for layer in "abcde"}, peak=1, bandwidth=1, title=""
+        )
+    with pytest.raises(ValueError, match="first must be one of the limits"):
+        moving.alarms(RATES, first=0.03, title="")
     with pytest.raises(ValueError, match="per_token"):
         moving.users(1, 0, {"a card": 1}, first=1, most=2)

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -94,8 +93,3 @@ def test_operators_are_divided_by_the_dtype_of_their_input() -> None:
         torch.rand(8).exp()
     counts = profilers.operators_by_dtype(prof)["count"]
     assert counts["aten::exp"].to_dict() == {"double": 1, "float": 1}
-
-
-def test_a_recording_s_microseconds_become_spans() -> None:
-    rows = pd.DataFrame({"kind": ["matmul"], "start_us": [5.0], "duration_us": [2.0]})
-    assert profilers.recorded_spans(rows) == [(5e-6, 2e-6, "matmul", 0)]
