@@ -3,45 +3,25 @@
 What cannot be measured is refused in one sentence: what came, what was expected, what to change.
 """
 
-import dataclasses
 import importlib
 import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 from IPython.display import HTML, display
 from torch import Tensor, nn
 from torch.autograd.profiler_util import FunctionEvent
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry
 
 from helpers import machine, units
+from helpers.counting import Operators, tensors
 
-
-def _operators(names: str) -> set:
-    return {getattr(torch.ops.aten, name) for name in names.split()}
-
-
-COPIES = _operators("clone copy_ _to_copy empty cat _unsafe_view")
-# Of their first argument, these operators read some rows, set some rows, or read nothing.
-LOOK_UPS = _operators(
-    "embedding _embedding_bag _embedding_bag_forward_only index index_select gather take"
-)
-SETTERS = _operators(
-    "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_ scatter_reduce_"
-)
-FILLS = _operators(
-    "copy_ fill_ zero_ uniform_ normal_ bernoulli_ random_ zeros_like ones_like full_like "
-    "rand_like randn_like randint_like new_zeros new_ones new_full"
-)
-FIRST_NOT_READ = LOOK_UPS | SETTERS | FILLS
 DEVICES = "cpu|cuda"  # on which the report knows how to measure
 ITSELF = "the model itself"  # what runs in the model, but in no module inside it
 
@@ -156,10 +136,10 @@ def load(name: str) -> tuple[nn.Module, object]:
 
 
 def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
-    """``args`` and ``kwargs`` of the call ``model(*args, **kwargs)``, tried once, in eval mode.
+    """``args`` and ``kwargs`` of the call ``model(*args, **kwargs)``, tried twice, in eval mode.
 
-    An ``example`` that is a tuple holds several arguments, a dict holds them by name, and all else
-    is the only one.
+    An ``example`` that is a tuple holds several arguments, and a mapping (a dict, or what a
+    tokenizer returns) holds them by name. All else, also a named tuple, is the only one.
     """
     if not isinstance(model, nn.Module):
         raise Refused(
@@ -167,16 +147,11 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
             "example into an nn.Module, and make one, as in model = MyModel()"
         )
     _refuse_modules(model)
-    _refuse_tensors([*model.parameters(), *model.buffers(), *tensors(example)])
-    if hidden := [leaf for leaf in tree_leaves(example) if dataclasses.is_dataclass(leaf)]:
-        raise Refused(
-            f"example must hold its tensors in tuples, lists and dicts, where they can be counted, "
-            f"but got {_kind(hidden[0])}: wrap the model in an nn.Module that takes tensors and "
-            "makes the object itself"
-        )
-    args = example if isinstance(example, tuple) else (example,)
-    args, kwargs = ((), example) if isinstance(example, dict) else (args, {})
-    sized = [tensor for tensor in tensors(example) if tensor.dim()]
+    args = example if type(example) is tuple else (example,)
+    args, kwargs = ((), dict(example)) if isinstance(example, Mapping) else (args, {})
+    given = tensors(example)
+    _refuse_tensors([*model.parameters(), *model.buffers(), *given])
+    sized = [tensor for tensor in given if tensor.dim()]
     if sized and not len(sized[0]):
         raise Refused(
             f"example must hold one sample or more, but got {described(example)}: give a batch of "
@@ -186,12 +161,14 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
     try:
         with torch.no_grad(), redirect_stdout(printed):
             output = model.eval()(*args, **kwargs)
+            shapes, copies = _shapes(model), [tensor.clone() for tensor in tensors(example)]
+            model(*args, **kwargs)
     except Exception as error:
         raise Refused(
             f"model must take the example, but got {described(example)}, and {_summary(error)}: "
             "change the example (smaller, if memory ran out; moved by .to(device); "
             "a tuple is several arguments, a dict arguments by name) or the model's forward: "
-            "calling it alone, under torch.no_grad() as here, shows the line"
+            "calling it twice, under torch.no_grad() as here, shows the line"
         ) from error
     if isinstance(output, Iterator):
         raise Refused(
@@ -203,7 +180,28 @@ def arguments(model: nn.Module, example: object) -> tuple[tuple, dict]:
             f"forward must not print, because the time of printing would be measured too, but "
             f"{text.splitlines()[0][:60]!r} was printed: remove the print from the model"
         )
+    # What the first call prepares may stay, such as a table of positions, but not what the second
+    # call changes.
+    changed = "the example" if not _equal(copies, tensors(example)) else "the model's tensors"
+    if changed == "the example" or shapes != _shapes(model):
+        raise Refused(
+            "each call must leave the example and the model as they were, because the report "
+            f"repeats it, but a call changed {changed}: keep nothing from one call to the next, as "
+            "a growing cache does, or let forward begin with a copy, as in copy.deepcopy(cache)"
+        )
     return args, kwargs
+
+
+def _shapes(model: nn.Module) -> list[torch.Size]:
+    return [tensor.shape for tensor in tensors(model)]
+
+
+def _equal(before: list[Tensor], after: list[Tensor]) -> bool:
+    """Whether the tensors have the same shapes and values; nan is equal to nan."""
+    if [tensor.shape for tensor in before] != [tensor.shape for tensor in after]:
+        return False
+    pairs = zip(before, after, strict=True)
+    return all(bool(((a == b) | ((a != a) & (b != b))).all()) for a, b in pairs)
 
 
 def _refuse_modules(model: nn.Module) -> None:
@@ -242,11 +240,6 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
                 f"on {tensor.device}, and {problem}; until then, move both to the CPU, as in "
                 'model.to("cpu") and example.to("cpu")'
             )
-        if tensor.is_complex():
-            raise Refused(
-                "model and example must hold real numbers, but got complex ones: their products "
-                "are counted wrongly, so give the real and the imaginary parts as two tensors"
-            )
         if tensor.layout != torch.strided or tensor.is_nested:
             kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
             raise Refused(
@@ -255,55 +248,34 @@ def _refuse_tensors(tensors: list[Tensor]) -> None:
             )
 
 
-class Operators(TorchDispatchMode):
-    """While it is entered, it notes which operators run, but for views and copies.
+def work(model: nn.Module, args: tuple, kwargs: dict) -> tuple[pd.DataFrame, Operators]:
+    """What one call of the model does: the rows of ``by_module``, and all of it.
 
-    ``bytes`` are those of the tensors that they read and write, copies too. An operator's argument
-    counts once, and again if it is also written. A table of which some rows are looked up or set
-    does not count. Enter it before FlopCounterMode, and it sees what that counts.
+    The rows have the columns ``MACs``, ``bytes`` and ``not counted`` instead of ``own``. If the
+    call cannot be watched, these are 0, and the name of what is not counted says why.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set = set()
-        self.bytes = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        if not func.is_view and func.overloadpacket not in COPIES:
-            self.seen.add(func.overloadpacket)
-        operator = func.overloadpacket
-        read = storages([args[1:] if operator in FIRST_NOT_READ else args, kwargs])
-        written = storages([] if operator in SETTERS else result)
-        # A view returns what it got, and changes nothing; an empty tensor is not written.
-        is_view = (
-            written and not func._schema.is_mutable and written.keys() <= storages([args]).keys()
-        )
-        if not is_view and "empty" not in str(func):
-            self.bytes += sum(read.values()) + sum(written.values())
-        return result
-
-    def without_formula(self) -> list[str]:
-        """The names of those that FlopCounterMode counts as 0: ``["batch_norm", "relu"]``."""
-        return sorted(str(name).removeprefix("aten.") for name in self.seen - set(flop_registry))
-
-
-def attempted(call: Callable, *arguments: object) -> object:
-    """What ``call`` returns; a model whose operators cannot be watched is refused."""
+    operators = Operators()
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # one operator for a layer has no formula
     try:
-        return call(*arguments)
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"), operators:
+            rows = by_module(model, args, kwargs, operators.read)
     except Exception as error:
-        raise Refused(
-            f"model must be one whose operators can be counted, but got {_summary(error)}: give a "
-            "smaller example, or the part of the model without gradients and torch.vmap"
-        ) from error
+        operators = Operators()
+        operators.not_counted[f"any operator, because of {_summary(error)},"] = 1
+        with torch.no_grad():
+            rows = by_module(model, args, kwargs, operators.read)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
+    rows[["MACs", "bytes", "not counted"]] = np.stack(rows.pop("own").tolist())
+    return rows, operators
 
 
 def by_module(
     model: nn.Module,
     args: tuple,
     kwargs: dict,
-    read: Callable[[], float],
+    read: Callable[[], float | np.ndarray],
 ) -> pd.DataFrame:
     """One call of the model, a row for each call of a module in it, in the order of their ends.
 
@@ -357,8 +329,8 @@ def parameters_by_kind(model: nn.Module, rows: pd.DataFrame) -> pd.Series:
     return pd.Series(counts)
 
 
-def shares(rows: pd.DataFrame, *, at_most: int) -> dict[str, tuple]:
-    """For ``plotting.bar_columns``: the slowest rows' shares of the time and MACs of all rows.
+def shares(rows: pd.DataFrame, *, at_most: int) -> pd.DataFrame:
+    """The slowest rows' shares of the time and MACs of all rows, in the order of the rows.
 
     ``rows`` have the columns ``time`` and ``MACs``; if they have a ``kind``, it is added to the
     name.
@@ -370,10 +342,7 @@ def shares(rows: pd.DataFrame, *, at_most: int) -> dict[str, tuple]:
         longest = longest.set_axis([name.replace("the model", ITSELF) for name in names])
     times = longest["time"] / (rows["time"].sum() or 1)
     macs = longest["MACs"] / (rows["MACs"].sum() or 1)
-    return {
-        "share of time": (times.to_dict(), units.percent),
-        "share of MACs": (macs.to_dict(), "{:.0%}".format),
-    }
+    return pd.DataFrame({"share of time": times, "share of MACs": macs})
 
 
 def printed(rows: pd.DataFrame) -> pd.DataFrame:
@@ -386,11 +355,12 @@ def printed(rows: pd.DataFrame) -> pd.DataFrame:
 def slowest_without_macs(layers: pd.DataFrame) -> tuple[str, float]:
     """Of the kinds whose modules are leaves without MACs, the slowest, and its share of the time.
 
-    ``layers`` are rows of ``by_module`` with the columns ``MACs`` and ``time``. The model itself is
-    none of these kinds; if there are none, it is ("none", 0.0).
+    ``layers`` are rows of ``work`` with a column ``time``. The model itself and kinds with products
+    that were not counted are none of these kinds; if there are none, it is ("none", 0.0).
     """
-    kinds = layers.groupby("kind").agg({"leaf": "all", "MACs": "sum", "time": "sum"})
-    times = kinds[kinds["leaf"] & (kinds["MACs"] == 0)]["time"].drop(ITSELF, errors="ignore")
+    layers = layers.assign(products=layers["MACs"] + layers["not counted"])
+    kinds = layers.groupby("kind").agg({"leaf": "all", "products": "sum", "time": "sum"})
+    times = kinds[kinds["leaf"] & (kinds["products"] == 0)]["time"].drop(ITSELF, errors="ignore")
     return (times.idxmax(), times.max() / layers["time"].sum()) if len(times) else ("none", 0.0)
 
 
@@ -473,30 +443,6 @@ def operators_called(event: FunctionEvent) -> tuple[int, float]:
         calls += calls_inside
         rest += rest_inside
     return calls, rest
-
-
-def storages(value: object, *, whole: bool = False) -> dict[int, int]:
-    """The storages of the tensors in ``value``, and how many bytes of each the tensors show.
-
-    Instead, ``whole``: how many bytes each storage has, which one small view keeps in memory.
-    """
-    sizes: dict[int, int] = {}
-    views: dict[int, dict[int, int]] = {}  # of each storage: where a view begins, and its bytes
-    for tensor in tensors(value):
-        with suppress(NotImplementedError, RuntimeError):  # a tensor of vmap has none
-            storage, start = tensor.untyped_storage(), tensor.storage_offset()
-            sizes[storage._cdata] = storage.nbytes()
-            of_storage = views.setdefault(storage._cdata, {})
-            of_storage[start] = max(tensor.nbytes, of_storage.get(start, 0))
-    if whole:
-        return sizes
-    # The views of an expanded tensor would have more bytes than there are.
-    return {key: min(sum(views[key].values()), size) for key, size in sizes.items()}
-
-
-def tensors(value: object) -> list[Tensor]:
-    """The tensors in ``value``, however deep in tuples, lists and dicts."""
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
 
 
 def described(value: object) -> str:

@@ -9,7 +9,7 @@ import pstats
 import re
 from collections.abc import Iterator
 from linecache import getlines
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from types import FunctionType
 from typing import TYPE_CHECKING
 
@@ -127,7 +127,7 @@ def _function_name(function: tuple[str, int, str]) -> str:
     if line == 0:  # such as <built-in method torch.relu>, <method 'item' of … objects>
         words = name.strip("<>").replace("'", "").split()
         return next((word for word in words if word not in ("built-in", "method")), name)
-    path = Path(file)
+    path = PureWindowsPath(file)  # which reads the paths of all systems
     package = path.parent.name if path.stem == "__init__" else ""  # gone after strip_dirs
     return f"{package or path.stem}.{name}"
 
@@ -173,16 +173,20 @@ def line_rows(stats: "LineStats", folder: Path | str = ".") -> DataFrame:
 def memory_profiler(text: str) -> DataFrame:
     """The table that memory_profiler prints for one function, indexed by line number.
 
-    Columns: ``Mem usage`` and ``Increment``, in bytes; ``Occurrences``; ``source``. The tool rounds
-    to thousandths of a MiB on the command line and to tenths in ``%mprun``. Lines that never ran
-    are left out. Raises a ValueError if ``text`` holds no such table.
+    Columns: ``Mem usage`` and ``Increment``, in bytes; ``Occurrences``, but not before version
+    0.58; ``source``. The tool rounds to thousandths of a MiB on the command line and to tenths in
+    ``%mprun``. Lines that never ran are left out. Raises a ValueError if ``text`` holds no such
+    table.
     """
-    pattern = r"^ *(\d+) +([\d.]+) MiB +(-?[\d.]+) MiB +(\d+) {3}(.*)$"
-    rows = re.findall(pattern, text, re.M)
+    columns = ["line", "Mem usage", "Increment", "Occurrences", "source"]
+    is_old = re.search("Increment +Line Contents", text)
+    if is_old:
+        columns.remove("Occurrences")
+    count = "" if is_old else r" +(\d+)"
+    rows = re.findall(rf"^ *(\d+) +([\d.]+) MiB +(-?[\d.]+) MiB{count} {{3}}(.*)$", text, re.M)
     if not rows:
         raise ValueError(f"text must hold a table of memory_profiler, but got {text[:80]!r}")
-    columns = ["line", "Mem usage", "Increment", "Occurrences", "source"]
-    table = DataFrame(rows, columns=columns).astype({"line": int, "Occurrences": int})
+    table = DataFrame(rows, columns=columns).astype(dict.fromkeys({"line", *columns[3:-1]}, int))
     sizes = ["Mem usage", "Increment"]
     table[sizes] = table[sizes].astype(float) * 2**20
     return table.set_index("line")
@@ -211,19 +215,25 @@ def memray(capture: Path, file: str, when: str = "peak") -> tuple[int, dict[Stac
     return total, dict(sorted(stacks.items()))
 
 
-def folded_stacks(text: str) -> dict[Stack, int]:
+def folded_stacks(text: str) -> dict[Stack, float]:
     """Folded stacks, a line for each (``main;work 17``), as {stack: weight}. Equal ones are added.
 
     In a file of ``py-spy record -f raw`` the weight is a number of samples, and the innermost frame
     is the function that ran. In a file of torch.profiler's ``export_stacks`` a line belongs to one
     event: the stack holds the event's Python callers, but not the event itself, and the weight is
     the time of that event alone, in microseconds. So a function's own time appears with its caller.
+    Other tools also write fractions. Raises a ValueError for a line that does not end in a number.
     """
-    weights: dict[Stack, int] = {}
-    for line in text.splitlines():
-        frames, _, weight = line.rpartition(" ")
+    weights: dict[Stack, float] = {}
+    for line in filter(str.strip, text.splitlines()):
+        frames, _, weight = line.rstrip().rpartition(" ")
+        try:
+            number = int(weight) if weight.isdigit() else float(weight)
+        except ValueError:
+            what = f"text must hold lines such as 'main;work 17', but got {line[:80]!r}"
+            raise ValueError(what) from None
         stack = tuple(frames.split(";"))
-        weights[stack] = weights.get(stack, 0) + int(weight)
+        weights[stack] = weights.get(stack, 0) + number
     return weights
 
 
@@ -285,7 +295,7 @@ def _times_in_scalene(path: Path) -> Iterator[tuple[str, float]]:
                 yield names[row["start_function_line"]], _scalene_share(row)
 
 
-def samples_of(path: Path) -> int:
+def samples_of(path: Path) -> float:
     """How many stacks py-spy (``.raw``) or samples Scalene (``.json``) took for ``path``.
 
     Scalene's are those that found a thread which it did not take to be waiting.

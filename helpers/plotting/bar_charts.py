@@ -91,19 +91,20 @@ def bar_rows(
     marks = []
     for index, (name, values) in enumerate(measures.items()):
         heights = list(values.values())
-        words = list(map(unit[name] if isinstance(unit, Mapping) else unit, heights))
+        printed = unit[name] if isinstance(unit, Mapping) else unit
+        words = {key: printed(value) for key, value in values.items()}
         ax = figure.add_subplot(len(measures), 1, index + 1)
         colours = [
             RED if highlight and min(heights) < 0.95 * max(heights) <= height else BLUE
             for height in heights
         ]
         drawn = ax.bar(keys, heights, color=colours, width=0.6)
-        ax.bar_label(drawn, words, padding=2, fontsize=9)
+        ax.bar_label(drawn, list(words.values()), padding=2, fontsize=9)
         ax.set(ylim=(0, max(heights) * 1.45 or 1), yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="x", length=0, labelbottom=index == len(measures) - 1)
-        marks.append(_listed(name, keys, words))
+        marks.append(_listed(name, words))
     figure.suptitle(title)
     kind = f"{len(measures)} rows of {len(keys)} bars"
     _canvas.show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")
@@ -115,16 +116,21 @@ def bar_columns(
     title: str,
     unit: _canvas.Unit | Mapping[str, _canvas.Unit] = units.seconds,
     code: bool = False,
+    longest_first: bool = False,
 ) -> None:
     """Measures of the same things side by side: a column of bars for each, first on top.
 
     ``columns`` maps the name of a measure to its values, zero or more, all with the same keys. If
     one ``unit`` prints all values, the columns have one scale, so all bars can be compared; if
     ``unit`` maps each column's name to what prints its values, each has its own. Scales begin at
-    zero. ``code``: the keys are lines of source. A key may be marked by ``units.name``.
+    zero. ``code``: the keys are lines of source. ``longest_first``: the first measure says the
+    order, but not that of the alt text, which does not depend on what was measured. A key may be
+    marked by ``units.name``.
     """
     measures = _measures("columns", columns)
-    keys = list(next(iter(measures.values())))
+    first = next(iter(measures.values()))
+    listed = list(first)
+    keys = sorted(first, key=first.get, reverse=True) if longest_first else listed
     names = [key.strip(f" {units.NAME_MARK}") for key in keys]
     names = [textwrap.fill(name, 34, break_on_hyphens=False) for name in names]
     lines = 1 + sum(name.count("\n") for name in names) / len(names)
@@ -133,19 +139,19 @@ def bar_columns(
     longest = max(max(values.values()) for values in measures.values())
     marks = []
     for index, (name, values) in enumerate(measures.items()):
-        lengths = list(values.values())
+        lengths = [values[key] for key in keys]
         own = isinstance(unit, Mapping)
-        words = list(map(unit[name] if own else unit, lengths))
+        words = {key: (unit[name] if own else unit)(values[key]) for key in listed}
         ax = figure.add_subplot(1, len(measures), index + 1)
         bars = ax.barh(range(len(keys)), lengths, color=GREY if own and index else BLUE, height=0.7)
-        ax.bar_label(bars, words, padding=4, fontsize=9)
+        ax.bar_label(bars, [words[key] for key in keys], padding=4, fontsize=9)
         end = (1.15 + 0.15 * len(measures)) * (max(lengths) if own else longest) or 1
         ax.set(xlim=(0, end), ylim=(len(keys) - 0.4, -0.6), xticks=[])
         ax.set_yticks(range(len(keys)), names, **font)
         ax.tick_params(axis="y", length=0, labelleft=index == 0)
         ax.spines[["top", "right", "bottom"]].set_visible(False)
         ax.set_title(name, loc="left", fontsize=10)
-        marks.append(_listed(name, keys, words))
+        marks.append(_listed(name, words))
     figure.suptitle(title)
     kind = f"{len(measures)} columns of {len(keys)} bars"
     _canvas.show(figure, f"{kind}. Title: {title}. {'; '.join(marks)}.")
@@ -163,8 +169,8 @@ def _measures(argument: str, measures: Mapping) -> dict[str, dict[str, float]]:
     return measures
 
 
-def _listed(name: str, keys: list[str], words: list[str]) -> str:
-    shown = [f"{key.strip(' ')} {word}" for key, word in zip(keys, words, strict=True)]
+def _listed(name: str, words: Mapping[str, str]) -> str:
+    shown = [f"{key.strip(' ')} {word}" for key, word in words.items()]
     return f"{name}: {', '.join(shown)}".replace("\n", " ")
 
 

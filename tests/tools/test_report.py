@@ -53,6 +53,23 @@ def tied() -> tuple[nn.Module, Tensor]:
     return Tied(), torch.zeros(2, 3, dtype=torch.int64)
 
 
+class Whitens(nn.Module):
+    """It solves equations, which has no formula, and it cannot be trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    @torch.inference_mode()
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.linear(x)
+        return torch.linalg.solve(y.T @ y + torch.eye(16), y.T)
+
+
+def whitens() -> tuple[nn.Module, Tensor]:
+    return Whitens(), torch.rand(64, 16)
+
+
 def too_narrow() -> tuple[nn.Module, Tensor]:
     return nn.Linear(4, 4), torch.rand(2, 3)
 
@@ -92,6 +109,22 @@ def test_a_report_is_right_and_needs_nothing_else(
     assert "What is farthest above its limit is the next question" in titles[:2]
     assert page.index("The slowest kinds") < page.index("What to ask next") < page.index("<table")
     assert len(set(titles)) == len(titles) == page.count("<img")
+
+
+@pytest.mark.everything
+def test_what_cannot_be_counted_is_named_and_nothing_rests_on_it(folder: Path) -> None:
+    assert report.main(["tests.tools.test_report:whitens"]) == 0
+    page = (folder / "tests.tools.test_report.whitens.html").read_text(encoding="utf-8")
+    cells = dict(re.findall(r"<th>([^<]+)</th>\s*<td>([^<]+)</td>", page))
+    assert cells["MACs"] == f"at least {2 * 64 * 16 * 16:,}"
+    assert "_linalg_solve_ex ×1" in page
+    assert "saved for the backward pass: not measured" in page
+    (verdict,) = re.findall(r'<img[^>]* alt="([^"]*?Title: What is farthest[^"]*)"', page)
+    for left_out in ("memory bandwidth", "peak FLOP/s", "training memory"):
+        assert left_out not in verdict
+    (roof,) = re.findall(r'<img[^>]* alt="(Roofline[^"]*)"', page)
+    assert "Linear at" in roof
+    assert "the model at" not in roof
 
 
 def test_every_question_has_its_chart_in_the_template() -> None:

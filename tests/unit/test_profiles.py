@@ -103,3 +103,42 @@ def test_imports_are_divided_at_the_end_of_a_module() -> None:
     )
     parts = profiles.import_seconds(profiles.import_times(listing), "torch")
     assert parts == pytest.approx((400e-6, 50e-6))
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        (r"C:\work\train.py", "train.main"),
+        (r"\\server\share\package\__init__.py", "package.main"),
+        ("/work/package/__init__.py", "package.main"),
+        ("train.py", "train.main"),
+        ("<string>", "<string>.main"),
+    ],
+)
+def test_a_profile_of_any_system_names_its_functions(file: str, name: str) -> None:
+    stats = pstats.Stats()
+    stats.stats = {(file, 10, "main"): (1, 1, 0.1, 2.0, {})}
+    assert profiles.function_rows(stats).index.tolist() == [name]
+
+
+def test_folded_stacks_may_have_fractions_and_empty_lines() -> None:
+    assert profiles.folded_stacks("a;b 1\r\na;b 2\r\n\r\na 0.5\n\n") == {("a", "b"): 3, ("a",): 0.5}
+    sentence = "text must hold lines such as 'main;work 17', but got 'main;work'"
+    with pytest.raises(ValueError, match=sentence):
+        profiles.folded_stacks("a;b 1\nmain;work\n")
+
+
+def test_memory_profiler_before_0_58_had_no_occurrences() -> None:
+    old = """Line #    Mem usage    Increment   Line Contents
+================================================
+     5     38.9 MiB      0.0 MiB   @profile
+     6                             # a comment
+     7     46.5 MiB     -7.5 MiB       3   # a table of today would have a count here
+"""
+    table = profiles.memory_profiler(old)
+    assert table["Increment"].to_dict() == {5: 0.0, 7: -7.5 * 2**20}
+    assert "Occurrences" not in table
+    new = old.replace("  Line Contents", " Occurrences   Line Contents")
+    assert profiles.memory_profiler(new)["Occurrences"].to_dict() == {7: 3}
+    with pytest.raises(ValueError, match="text must hold a table of memory_profiler, but got 'x'"):
+        profiles.memory_profiler("x")
