@@ -1,7 +1,7 @@
 """A function and a GPU that only pretend to work, for a known time: exercises let you time them."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass
@@ -10,7 +10,8 @@ class Work:
 
     It sleeps all that time, unless it is ``busy``: then it keeps the processor at work. If it works
     ``ahead``, as the worker of a loader does, each further one begins when the call before it has
-    returned, so a call waits only for what is left.
+    returned, so a call waits only for what is left. A call may take longer than it should, on a
+    computer that is busy: how long each one really took is in ``taken``.
     """
 
     seconds: list[float]
@@ -18,16 +19,19 @@ class Work:
     busy: bool = False
     ahead: bool = False
     returned: float = 0.0  # when the last call did, on the clock of time.perf_counter
+    taken: list[float] = field(default_factory=list)  # seconds, a value for each call
 
     def __call__(self) -> int:
         """Take the time, and return the number of calls so far."""
-        begins = self.returned if self.ahead and self.calls else time.perf_counter()
+        called = time.perf_counter()
+        begins = self.returned if self.ahead and self.calls else called
         end = begins + self.seconds[min(self.calls, len(self.seconds) - 1)]
         while self.busy and time.perf_counter() < end:
             pass
         time.sleep(max(0.0, end - time.perf_counter()))
         self.calls += 1
         self.returned = time.perf_counter()
+        self.taken.append(self.returned - called)
         return self.calls
 
 

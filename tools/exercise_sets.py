@@ -13,6 +13,7 @@ Every cell has a grade_id, TASK-WHAT; what it is follows from its nbgrader metad
     …-check          the checks, graded; may use what set-up and its own task's givens define,
                      and the names that the answer binds
                      (once per task, ``hidden_checks_follow`` comes after the last that is seen)
+    …-text           prose; a code cell of this name draws a picture, and no check needs it
     …-wrong-1, …     raw cells, tagged "wrong": another content for the answer's last cell; first
                      "# wrong: why", then perhaps "# fails: CHECK", if not all of the task's do
 """

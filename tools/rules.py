@@ -467,6 +467,14 @@ def a_section_ends_in_a_picture(notebook: NotebookNode, path: Path) -> Iterator[
             printed += notebooks.texts(cell.outputs)
 
 
+def a_set_has_a_picture(notebook: NotebookNode, path: Path) -> Iterator[str]:
+    """A picture shows the data or the result of at least one task of a set of exercises."""
+    if "solutions" in path.parts:
+        outputs = [output for cell in _code(notebook) for output in cell.outputs]
+        if not any(map(notebooks.is_picture, outputs)):
+            yield "no task shows its data or its result as a picture"
+
+
 def _number(path: Path) -> re.Match | None:
     """A lesson's number, as [1]; none for the exercises, which have its name."""
     return None if "solutions" in path.parts else re.match(r"(\d\d)_", path.name)
@@ -520,6 +528,7 @@ ALL = (
     a_prediction_is_measured_before_it_is_read,
     predictions_are_kept,
     a_section_ends_in_a_picture,
+    a_set_has_a_picture,
     lessons_are_named,
     the_mark_comes_from_units,
     prose_holds_no_measurement,

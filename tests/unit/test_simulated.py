@@ -22,6 +22,17 @@ def test_work_that_is_done_ahead_makes_its_caller_wait_only_for_the_rest(clock) 
         work()
         waits.append(clock.now - start)
     assert waits == [0.5, 0.125, 0.0, 0.25]
+    assert work.taken == waits
+
+
+def test_work_keeps_how_long_its_calls_really_took(clock, monkeypatch) -> None:
+    late = iter([0.0, 0.25])  # how much later than asked for the system wakes a sleeper
+    sleep = clock.sleep
+    monkeypatch.setattr(clock, "sleep", lambda seconds: sleep(seconds + next(late)))
+    work = Work([0.5])
+    work()
+    work()
+    assert work.taken == [0.5, 0.75]
 
 
 def test_a_device_works_through_its_queue_while_its_caller_goes_on(clock) -> None:
