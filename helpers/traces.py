@@ -1,27 +1,15 @@
-"""Recordings of what happened when: Chrome traces of torch.profiler, and reports of nsys."""
+"""What happened when: Chrome traces of torch.profiler, and the command line of nsys."""
 
-import gzip
-import json
 import math
-import re
 import shlex
-import sqlite3
 import tempfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 from torch.profiler import ProfilerAction, profile
 
-# The categories that torch.profiler wrote until 2021, and those that it has written since.
-_CATEGORIES = {
-    "Operator": "cpu_op",
-    "Runtime": "cuda_runtime",
-    "Kernel": "kernel",
-    "Memcpy": "gpu_memcpy",
-    "Memset": "gpu_memset",
-}
+from helpers import recordings
 
 
 def chrome_trace(path: Path | str) -> pd.DataFrame:
@@ -32,51 +20,13 @@ def chrome_trace(path: Path | str) -> pd.DataFrame:
     starts. The categories of 2021's profiler get today's names. Raises a ValueError if the file is
     incomplete or not JSON, or holds no operator, no kernel, and no event under the names of 2021.
     """
-    name, raw = Path(path).name, Path(path).read_bytes()
-    try:
-        content = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{name} is cut off or damaged ({error}): copy the whole file") from error
-    file = _parsed(content.decode(errors="replace"), name)
     columns = ["ph", "cat", "name", "ts", "dur", "pid", "tid", "args"]
-    rows = (file.get("traceEvents") if isinstance(file, dict) else file) or []
-    events = pd.DataFrame(rows).reindex(columns=columns)
-    if not {"cpu_op", "kernel", *_CATEGORIES} & set(events.cat):
-        raise ValueError(
-            f"{name} holds {len(rows)} events, and none is called as torch.profiler has "
-            f"called operators and kernels since 2021, but {sorted(set(events.cat.dropna()))[:5]}: "
-            "a trace of another tool or version, or of a profile that recorded no operator"
-        )
-    events["cat"] = events.cat.replace(_CATEGORIES)
+    rows = [[event.get(column) for column in columns] for event in recordings.read_events(path)]
+    events = pd.DataFrame(rows, columns=columns)
+    recordings.require_categories(Path(path).name, set(events.cat.dropna()), len(rows))
+    events["cat"] = events.cat.replace(recordings.CATEGORIES)
     events["ts"] -= events.loc[events.ph == "X", "ts"].min()
     return events.sort_values("ts", kind="stable", ignore_index=True)
-
-
-def _parsed(text: str, name: str) -> object:
-    """The content of a trace, also if PyTorch wrote what strict JSON does not allow.
-
-    Such files hold control characters in names, the backslashes of Windows, or a lone ``nan``.
-    """
-    try:
-        return json.loads(text, strict=False)
-    except ValueError:
-        escapes = r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?'  # the others stand for themselves
-        text = re.sub(escapes, lambda found: found[0] if found[1] else r"\\", text)
-        text = re.sub(r"(?<=[:,\[ ])-?nan(?=\s*[,}\]])", "NaN", text).strip()
-    try:
-        return json.loads(text, strict=False)
-    except json.JSONDecodeError as error:
-        is_closed = text[:1] + text[-1:] in ("{}", "[]")
-        if is_closed and error.pos < len(text):
-            around = text[max(0, error.pos - 20) : error.pos + 20]
-            raise ValueError(
-                f"{name} is whole, but not JSON at line {error.lineno}, near {around!r}: "
-                "correct this line in a text editor"
-            ) from error
-        raise ValueError(
-            f"{name} is cut off, or no JSON ({error}): "
-            "let the profiler stop before you export the trace, and copy the whole file"
-        ) from error
 
 
 def spans(events: pd.DataFrame) -> list[tuple[float, float, str, int]]:
@@ -162,21 +112,6 @@ def memory_curve(prof: profile) -> list[tuple[float, float]]:
     changes = changes[changes.args.str["Device Type"] == 0]
     sizes = changes.args.str["Bytes"].cumsum().clip(lower=0)
     return [(0.0, 0.0), *zip(changes.ts / 1e6, sizes.astype(float), strict=True)]
-
-
-def require_tables(report: sqlite3.Connection, *tables: str) -> None:
-    """Raise a ValueError unless a ``report`` of nsys has rows in all of these ``tables``.
-
-    ``nsys export`` writes no table for what did not happen, and no kernel is the usual case.
-    """
-    query = "SELECT name FROM sqlite_master WHERE type = 'table'"
-    present = [name for (name,) in report.execute(query)]
-    filled = [t for t in tables if t in present and report.execute(f"SELECT 1 FROM {t}").fetchone()]
-    if missing := sorted(set(tables) - set(filled)):
-        raise ValueError(
-            f"the report holds nothing in {', '.join(missing)}: no such work was recorded. Did the "
-            f"program reach the GPU, and was cuda in nsys profile -t …? It has {', '.join(present)}"
-        )
 
 
 def nsys_command(line: str) -> tuple[list[str], list[str]]:

@@ -38,7 +38,7 @@ LOCK = ["-c", str(ROOT / "constraints.txt")]
 # What a file of requirements is for, and about how many megabytes it downloads.
 NEEDS = {
     "requirements.txt": ("JupyterLab, and all that the lessons need", 190),
-    "requirements-make.txt": ("what make slides, make site and make test-all need", 105),
+    "requirements-make.txt": ("what make slides, make site and make test-all need", 121),
     "requirements-grade.txt": ("what make grade and make refresh need", 25),
     "requirements-hub.txt": ("what a hub needs", 20),
 }

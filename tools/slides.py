@@ -161,27 +161,30 @@ def results(cells: list[NotebookNode]) -> dict[str, list[list[NotebookNode]]]:
 
     Of a tool's call these are its code and its outputs. Of the other cells it is each picture and,
     where a check follows and nothing else was shown of the section since the last one, the outputs
-    before it. A check's first claim goes below the last of them.
+    before it. A check's claims go below them, the first below the first; more are not shown.
     """
     shown: dict[str, list[list[NotebookNode]]] = {}
-    waiting, last = "", ("", [])  # the id of what waits for its claim, and the last outputs
+    waiting, last = [], ("", [])  # the contents that wait for a claim, and the last outputs
     for cell in cells:
         outputs = [new_code_cell(outputs=[output]) for output in cell.get("outputs", [])]
         for output in outputs:
             output.metadata.transient = {"remove_source": True}
         pictures = [[output] for output in outputs if notebooks.is_picture(output.outputs[0])]
         if cell.source.startswith("## "):
-            waiting, last = "", ("", [])
+            waiting, last = [], ("", [])
         elif cell.metadata.get("jupyter", {}).get("source_hidden"):
             if not waiting and last[0]:
-                waiting, shown[last[0]] = last[0], [last[1]]
-            if waiting:
-                shown[waiting][-1] += outputs[:1]
-            waiting, last = "", ("", [])
+                waiting = shown[last[0]] = [last[1]]
+            claims = [claim for claim in outputs if 'class="claim ' in str(claim.outputs[0])]
+            for content, claim in zip(waiting, claims, strict=False):
+                content.append(claim)
+            waiting, last = [], ("", [])
         elif TOOL in cell.metadata.get("tags", []):
-            waiting, shown[cell.id] = cell.id, [[new_code_cell(cell.source, id=cell.id), *outputs]]
+            shown[cell.id] = [[new_code_cell(cell.source, id=cell.id), *outputs]]
+            waiting += shown[cell.id]
         elif pictures:
-            waiting, shown[cell.id] = cell.id, pictures
+            shown[cell.id] = pictures
+            waiting += pictures
         elif outputs and not notebooks.is_prediction(cell):
             last = cell.id, outputs
     return shown

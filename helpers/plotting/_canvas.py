@@ -74,7 +74,7 @@ def tick_units(ax: Axes, unit: Unit) -> None:
     ax.xaxis.set_major_formatter(lambda value, _: tick(unit(value)) if value >= 0 else "")
     ax.xaxis.set_minor_formatter("")
     low, high = ax.get_xlim()
-    if ax.get_xscale() == "log" and high < 3 * low:  # where a power of ten may be the only tick
+    if ax.get_xscale() == "log" and high < 6 * low:  # where a power of ten may be the only tick
         ax.xaxis.set_major_locator(MaxNLocator(5))
     elif ax.get_xscale() == "log" and high < 30 * low:
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -83,8 +83,8 @@ def tick_units(ax: Axes, unit: Unit) -> None:
 
 
 def tick(text: str) -> str:
-    """A value as a tick: "~1.00 ms" becomes "1 ms"."""
-    return re.sub(r"\.0+(?!\d)", "", text.lstrip("~"))
+    """A value as a tick: "~1.00 ms" becomes "1 ms", and "~0.500×" becomes "0.5×"."""
+    return re.sub(r"\.0+(?!\d)|(\.\d*[1-9])0+(?!\d)", r"\1", text.lstrip("~"))
 
 
 def write_in_box(
@@ -111,7 +111,7 @@ def write_columns(
     """Write a table to the right of the axes, each row at its height."""
     right = 0.0
     for column, head in enumerate(heads):
-        wrapped = textwrap.fill(head, 20, break_long_words=False)
+        wrapped = textwrap.fill(head, 12, break_long_words=False)
         words = [row[column] for row in rows]
         right += 16 + 5.6 * max(map(len, [*words, *wrapped.splitlines()]))  # points
         for place, word in enumerate([wrapped, *words], start=-1):

@@ -87,7 +87,7 @@ def bar_rows(
     """
     measures = _measures("rows", rows)
     keys = list(next(iter(measures.values())))
-    figure = _canvas.sheet(7.2, 0.6 + 1.05 * len(measures))
+    figure = _canvas.sheet(7.2, 0.7 + 0.8 * len(measures))
     marks = []
     for index, (name, values) in enumerate(measures.items()):
         heights = list(values.values())
@@ -99,7 +99,7 @@ def bar_rows(
             for height in heights
         ]
         drawn = ax.bar(keys, heights, color=colours, width=0.6)
-        ax.bar_label(drawn, list(words.values()), padding=2, fontsize=9)
+        ax.bar_label(drawn, list(words.values()), padding=2)
         ax.set(ylim=(0, max(heights) * 1.45 or 1), yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
         ax.spines[["top", "right", "left"]].set_visible(False)

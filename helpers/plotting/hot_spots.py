@@ -36,7 +36,7 @@ def icicle(
     own, whole = _stack_weights(stacks)
     end = sum(weight for stack, weight in whole.items() if len(stack) == 1)
     depth = min(rows, max(map(len, whole)))
-    ax = _canvas.canvas(height=1.1 + 0.32 * depth)
+    ax = _canvas.canvas(height=1.1 + 0.34 * depth)
     inches = ax.figure.get_figwidth() * 0.94
     ends: dict[Stack, float] = {}  # how far the boxes drawn below each stack reach
     for stack, weight in whole.items():
@@ -49,7 +49,9 @@ def icicle(
         row = len(stack) - 1
         ax.add_patch(Rectangle((left, row), weight, 1, facecolor=colour, edgecolor="white"))
         ink = "white" if share > 0.85 else "black"
-        _canvas.write_in_box(ax, stack[-1], (left, weight), row + 0.5, inches / end, ink)
+        short = stack[-1].rpartition(".")[2]  # without its module or class, where that is too long
+        name = stack[-1] if len(stack[-1]) * 0.08 < weight * inches / end else short
+        _canvas.write_in_box(ax, name, (left, weight), row + 0.5, inches / end, ink, size=9)
     ax.set(xlim=(0, end), ylim=(depth, 0), title=title, xlabel=xlabel, ylabel="depth of call")
     ax.set_yticks(np.arange(depth) + 0.5, range(1, depth + 1))
     ax.tick_params(axis="y", length=0)

@@ -154,7 +154,7 @@ def _write_beside(
             unclear = abs(y) < 26 and min(away, key=away.get) != name
             outside = not (ax.bbox.contains(*box.min) and ax.bbox.contains(*box.max))
             crossed = sum(box.padded(4).count_contains(points) > 0 for points in drawn)
-            cost = 100 * outside + 20 * box.count_overlaps(taken) + 15 * unclear + 8 * crossed
+            cost = 100 * outside + 60 * box.count_overlaps(taken) + 15 * unclear + 14 * crossed
             costs[x, y] = cost + 0.3 * abs(y), box
         x, y = min(costs, key=lambda offset: costs[offset][0])
         taken.append(costs[x, y][1])
@@ -205,7 +205,8 @@ def memory(
         ax.step(
             times, sizes, where="post", color=colour, linestyle=dashes, linewidth=1.8, label=key
         )
-        ax.fill_between(times, sizes, step="post", color=colour, alpha=0.12)
+        if len(curves) == 1:
+            ax.fill_between(times, sizes, step="post", color=colour, alpha=0.12)
         first, highest, last = map(units.size, (sizes[0], max(sizes), sizes[-1]))
         marks.append(f"{key}: first {first}, highest {highest}, last {last}")
     for key, size in (expected or {}).items():

@@ -460,9 +460,17 @@ def launches(pairs: pd.DataFrame) -> dict[str, Sequence]:
 def show_moving(spec: dict, description: str) -> None:
     """Display a chart of Vega-Lite with ``description`` as its text form."""
     full = {"$schema": SCHEMA, "description": description, "width": WIDTH, "height": 240}
+    # Its colours are its own, because JupyterLab's dark theme would write in white, on white.
+    black = {"fill": "black"}
+    axis = {"gridColor": "#eeeeee", "domainColor": "#888888", "tickColor": "#888888"}
     full |= {
         "background": "white",
-        "config": {"view": {"stroke": None}, "axis": {"gridColor": "#eeeeee"}},
+        "config": {
+            "view": {"stroke": None},
+            "axis": axis,
+            "title": {"color": "black"},
+            "style": {"guide-label": black, "guide-title": black},
+        },
     }
     full["usermeta"] = {"embedOptions": {"actions": False, "renderer": "svg"}}
     display({KIND: full | spec, "text/plain": description}, raw=True)

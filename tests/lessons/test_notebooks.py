@@ -109,6 +109,7 @@ BREAKS = [
     (rules.the_file_is_canonical, changed(2, id="8c7F3a")),
     (rules.a_section_ends_in_a_picture, changed(2, outputs=printed("1, 2, 3 and 4"))),
     (rules.a_section_ends_in_a_picture, changed(2, outputs=printed("~2"))),
+    (rules.a_set_has_a_picture, good()),  # among the solutions
     (rules.every_figure_has_alt_text, changed(2, outputs=DRAWN)),
     (rules.every_figure_has_alt_text, changed(1, "\n![](https://example.org/drawing.svg)")),
     (rules.outputs_name_no_machine, changed(2, outputs=printed("saved to /home/ada/x.json"))),
@@ -194,7 +195,9 @@ def test_every_rule_is_shown_to_notice_something() -> None:
 
 @pytest.mark.parametrize(("rule", "notebook"), BREAKS)
 def test_rule_notices(rule: Callable, notebook: NotebookNode, tmp_path: Path) -> None:
-    assert rule.__name__ in complaints_of(notebook, tmp_path)
+    folder = tmp_path / ("solutions" if rule is rules.a_set_has_a_picture else "lessons")
+    folder.mkdir()
+    assert rule.__name__ in complaints_of(notebook, folder)
 
 
 @pytest.mark.parametrize(

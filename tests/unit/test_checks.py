@@ -23,9 +23,9 @@ def test_a_confirmed_claim_prints_what_it_rests_on(capsys: pytest.CaptureFixture
     claim("and these", np.True_, most=np.inf, none=[float("nan")])
     assert capsys.readouterr().out.splitlines() == [
         "✓ it holds  (ratio = ~12.3, calls = 1,234, shape = (3, 4), sure = False)",
-        "✓ so do these  (ratios = [~1.50, 2], by = {'a': ~0.250, 'b': ('x', 1)}, "
+        "✓ so do these  (ratios = ~1.50, 2, by = a: ~0.250, b: (x, 1), "
         "pair = (1, ~2.50), least = ~-inf)",
-        "✓ and these  (most = ~inf, none = [~nan])",
+        "✓ and these  (most = ~inf, none = ~nan)",
     ]
 
 

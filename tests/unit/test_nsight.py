@@ -1,12 +1,13 @@
 """Readers of what nsys and ncu report."""
 
+import random
 import sqlite3
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from helpers import nsight
+from helpers import nsight, recordings
 
 
 def test_each_flag_is_accepted_refused_or_passed_on() -> None:
@@ -41,27 +42,47 @@ def test_steps_after_the_end_of_a_program_are_not_run() -> None:
     assert list(rows["all (status 0)"]) == ["step 0", "step 1", "step 2"]
 
 
+PROCESS = 7 << 24
+COLUMNS = {
+    "StringIds": "id, value",
+    "NVTX_EVENTS": "start, end, eventType, text, textId, globalTid",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "start, end, correlationId, globalTid",
+    "CUPTI_ACTIVITY_KIND_KERNEL": "start, end, deviceId, correlationId, globalPid, demangledName",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": "start, end, deviceId, correlationId, globalPid",
+}
+
+
+def written(file: Path, tables: dict[str, list[tuple]], **columns: str) -> Path:
+    """A report with these rows; ``columns`` are those of tables that differ from today's."""
+    db = sqlite3.connect(file)
+    for table, rows in tables.items():
+        db.execute(f"CREATE TABLE {table} ({columns.get(table, COLUMNS[table])})")
+        for row in rows:
+            db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    db.commit()
+    db.close()
+    return file
+
+
+REPORT = {
+    "StringIds": [(5, "Copy 1"), (6, "gemm")],
+    "NVTX_EVENTS": [
+        (0, 1_000_000, 59, "Compute 1", None, PROCESS + 1),
+        (1_000_000, 9_000_000, 59, None, 5, PROCESS + 1),
+        (0, 0, 34, "mark", None, 0),
+    ],
+    "CUPTI_ACTIVITY_KIND_RUNTIME": [(500_000, 600_000, 3, PROCESS + 1)],
+    "CUPTI_ACTIVITY_KIND_KERNEL": [
+        (2_000_000, 8_000_000, 0, 3, PROCESS, 6),
+        (2_000_000, 8_000_000, 1, 3, 8 << 24, 6),
+    ],
+}
+
+
 @pytest.fixture
 def report(tmp_path: Path) -> sqlite3.Connection:
     """A report in which the range "Compute 1" launches the kernel that runs during "Copy 1"."""
-    file = tmp_path / "report.sqlite"
-    db = sqlite3.connect(file)
-    process = 7 << 24
-    db.executescript(f"""
-        CREATE TABLE StringIds (id, value);
-        INSERT INTO StringIds VALUES (5, 'Copy 1');
-        CREATE TABLE NVTX_EVENTS (start, end, eventType, text, textId, globalTid);
-        INSERT INTO NVTX_EVENTS VALUES (0, 1000000, 59, 'Compute 1', NULL, {process + 1}),
-            (1000000, 9000000, 59, NULL, 5, {process + 1}), (0, 0, 34, 'mark', NULL, 0);
-        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, correlationId, globalTid);
-        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (500000, 600000, 3, {process + 1});
-        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, correlationId, globalPid);
-        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
-            (2000000, 8000000, 3, {process}), (2000000, 8000000, 3, {8 << 24});
-    """)
-    db.commit()
-    db.close()
-    with nsight.open_report(file) as opened:
+    with recordings.open_report(written(tmp_path / "report.sqlite", REPORT)) as opened:
         return opened
 
 
@@ -73,7 +94,112 @@ def test_a_report_has_named_ranges_of_kinds(report: sqlite3.Connection) -> None:
 
 
 def test_a_kernel_belongs_to_the_range_that_launched_it(report: sqlite3.Connection) -> None:
-    assert nsight.launched(report).to_dict() == {"Compute": 6.0}  # not that of process 8
+    rows = report.execute("SELECT * FROM work ORDER BY kind, deviceId").fetchall()
+    assert rows == [
+        ("Compute", 0, 6_000_000, 0),
+        ("Compute", 1, 0, 0),  # process 8 launched that kernel, and none of its calls is here
+        ("Copy", 0, 0, 6_000_000),
+        ("Copy", 1, 0, 6_000_000),
+    ]
+
+
+def test_a_report_gets_the_same_answer_as_a_trace(tmp_path: Path) -> None:
+    graph = {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE": [(9_000_000, 12_000_000, 0, 4, PROCESS)]}
+    answer = recordings.answer(written(tmp_path / "report.sqlite", REPORT | graph))
+    assert answer.split("; ") == [
+        "GPU 0 busy for 90% of 10.0 ms, median delay 1.50 ms, 1 of 2 launches not recorded",
+        "GPU 1 busy for 100% of 6.00 ms, no launch of its work was recorded",
+    ]
+
+
+def test_all_calls_of_an_operator_have_one_name(tmp_path: Path) -> None:
+    """emit_nvtx adds a number to each name; an export of an older nsys has no textId."""
+    names = ["mm, op_id = 7", "mm, seq = 3, op_id = 8", "mm, op_id = 9, sizes = [[2, 2]]", "mm"]
+    rows = [(n, n + 1, 59, name, 1) for n, name in enumerate(names)]
+    file = written(
+        tmp_path / "old.sqlite",
+        {"NVTX_EVENTS": rows},
+        NVTX_EVENTS="start, end, eventType, text, globalTid",
+    )
+    with recordings.open_report(file) as report:
+        assert report.execute("SELECT name, count(*) FROM ranges GROUP BY name").fetchall() == [
+            ("mm", 4)
+        ]
+
+
+def test_a_program_without_nvtx_has_no_range(tmp_path: Path) -> None:
+    tables = {name: rows for name, rows in REPORT.items() if name != "NVTX_EVENTS"}
+    with recordings.open_report(written(tmp_path / "report.sqlite", tables)) as report:
+        assert report.execute("SELECT name, kind, duration FROM ranges").fetchall() == []
+        with pytest.raises(ValueError, match="the report holds nothing in NVTX_EVENTS: no such"):
+            recordings.require_tables(report, "NVTX_EVENTS", "StringIds")
+
+
+def test_work_is_what_a_comparison_of_all_rows_finds(tmp_path: Path) -> None:
+    """Overlapping kernels of two GPUs, nested ranges, against each moment of a short time."""
+    rng = random.Random(1)
+    moments, thread = range(400), PROCESS + 1
+    ranges = [sorted(rng.sample(moments, 2)) for _ in range(40)]
+    calls = [rng.choice(moments) for _ in range(60)]
+    kernels = [(call + rng.randrange(30), rng.randrange(1, 25), rng.randrange(2)) for call in calls]
+    tables = {
+        "NVTX_EVENTS": [
+            (start, end, 59, f"{'ab'[number % 2]} {number}", None, thread)
+            for number, (start, end) in enumerate(ranges)
+        ],
+        "StringIds": [],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [(t, t + 1, n, thread) for n, t in enumerate(calls)],
+        "CUPTI_ACTIVITY_KIND_KERNEL": [
+            (start, start + length, device, number, PROCESS, None)
+            for number, (start, length, device) in enumerate(kernels)
+        ],
+    }
+    with recordings.open_report(written(tmp_path / "report.sqlite", tables)) as report:
+        found = report.execute("SELECT * FROM work ORDER BY kind, deviceId").fetchall()
+        plan = report.execute(
+            "EXPLAIN QUERY PLAN SELECT kind, max(running) FROM work GROUP BY kind"
+        )
+        assert not [row for row in plan if "ranges" in row[3] or "CUPTI" in row[3]]
+    expected = []
+    for kind, device in (("a", 0), ("a", 1), ("b", 0), ("b", 1)):
+        own = [kernel for kernel in zip(calls, kernels, strict=True) if kernel[1][2] == device]
+        busy = {t for _, (start, length, _) in own for t in range(start, start + length)}
+        inside = ranges["ab".index(kind) :: 2]
+        launched = sum(k[1] for s, e in inside for call, k in own if s <= call <= e)
+        running = sum(len(busy & set(range(s, e))) for s, e in inside)
+        expected.append((kind, device, launched, running))
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"nsys", r"r.sqlite is no database: type nsys export -t sqlite r.nsys-rep"),
+        (None, r"r.sqlite is a database, but no report of nsys: its tables are \['StringIds'\]"),
+        (b"SQLite format 3\0" + bytes(100), "r.sqlite is cut off or damaged .*: export it again"),
+    ],
+    ids=["another file", "another database", "damaged"],
+)
+def test_a_file_that_is_no_report_is_refused(
+    tmp_path: Path, content: bytes | None, sentence: str
+) -> None:
+    file = written(tmp_path / "r.sqlite", {"StringIds": []})
+    if content:
+        file.write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        recordings.open_report(file)
+
+
+def test_a_report_without_kernels_is_refused() -> None:
+    with sqlite3.connect(":memory:") as report:
+        report.execute("CREATE TABLE KERNELS (start)")
+        report.execute("CREATE TABLE NVTX_EVENTS (start)")
+        report.execute("INSERT INTO NVTX_EVENTS VALUES (1)")
+        recordings.require_tables(report, "NVTX_EVENTS")
+        for missing in ("KERNELS", "COPIES"):  # one empty, one not there
+            sentence = f"nothing in {missing}: .* in nsys profile -t .* has KERNELS, NVTX_EVENTS"
+            with pytest.raises(ValueError, match=sentence):
+                recordings.require_tables(report, "NVTX_EVENTS", missing)
 
 
 def test_spans_are_those_of_ranges_and_kernels(report: sqlite3.Connection) -> None:
@@ -99,8 +225,10 @@ def test_tracks_join_spans_that_follow_each_other() -> None:
     }
 
 
-def test_recorded_times_are_printed_in_milliseconds() -> None:
-    assert nsight.milliseconds(0.0412) == "41 ms"
+def test_tracks_become_spans_in_milliseconds() -> None:
+    assert nsight.in_milliseconds({"CPU": [(1.5, 0.25, "Copy", 0)], "GPU": []}) == [
+        ("CPU", 1500, 1750, "Copy")
+    ]
 
 
 def test_a_row_is_busy_for_the_sum_of_its_spans() -> None:

@@ -54,9 +54,9 @@ html_sidebars = {"**": ["contents.html"], "index": []}
 html_additional_pages = {"index": "index.html"}
 html_sourcelink_suffix = ""
 html_use_index = False
-html_static_path = ["site.css", "predictions.js", "paper.js"]
+html_static_path = ["site.css", "predictions.js", "phone.js", "paper.js"]
 html_css_files = ["site.css"]
-html_js_files = ["predictions.js", "paper.js"]
+html_js_files = ["predictions.js", "phone.js", "paper.js"]
 html_math_renderer = "mathml"
 templates_path = ["."]
 
