@@ -2,12 +2,11 @@
 
 import math
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-from torch.profiler import ProfilerAction, profile
+from torch.profiler import ProfilerAction
 
 from helpers import recordings
 
@@ -96,22 +95,6 @@ def schedule_rows(
         kept = [f"ProfilerStep#{step}" in names for step in range(steps)]
         rows[place] = ["kept" if is_kept else "" for is_kept in kept]
     return rows
-
-
-def memory_curve(prof: profile) -> list[tuple[float, float]]:
-    """The memory of a profile with ``profile_memory=True``, for ``plotting.memory``.
-
-    (seconds since the recording began, bytes allocated minus bytes freed since then, at least 0),
-    at each change of a CPU tensor's memory.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        prof.export_chrome_trace(str(path))
-        trace = chrome_trace(path)
-    changes = trace[trace.name == "[memory]"]
-    changes = changes[changes.args.str["Device Type"] == 0]
-    sizes = changes.args.str["Bytes"].cumsum().clip(lower=0)
-    return [(0.0, 0.0), *zip(changes.ts / 1e6, sizes.astype(float), strict=True)]
 
 
 def nsys_command(line: str) -> tuple[list[str], list[str]]:

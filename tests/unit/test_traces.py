@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import torch
-from torch.profiler import ProfilerActivity, profile, schedule
+from torch.profiler import schedule
 
 from helpers import recordings, terminal, traces
 
@@ -128,16 +127,6 @@ def test_operators_are_fractions_of_their_part() -> None:
     parts = pd.DataFrame({"ts": [100.0], "dur": [50.0]}, index=["forward"])
     rows = traces.operator_lanes(pd.DataFrame(operators, columns=columns), parts)
     assert rows == {"forward": {"operator": [pytest.approx((0.2, 0.4))]}}
-
-
-def test_the_memory_of_a_profile_rises_and_falls() -> None:
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
-        values = torch.ones(1000)
-        doubled = 2 * values
-        del values, doubled
-    sizes = [size for _, size in traces.memory_curve(prof)]
-    assert sizes[0] == sizes[-1] == 0
-    assert 8000 <= max(sizes) < 10_000
 
 
 def test_a_schedule_names_what_happens_to_each_step() -> None:
