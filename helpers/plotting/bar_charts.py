@@ -51,7 +51,7 @@ def bars(
     if log:
         ax.set(xscale="log", xlim=(min(lengths) / 3, max(lengths) * 6))
     else:
-        ax.set_xlim(0, max(lengths) * 1.25 or 1)
+        ax.set_xlim(0, max(*lengths, limit[1] if limit else 0, 0) * 1.25 or 1)
     ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
     _canvas.tick_units(ax, unit)
     if not log and len(unit(max(lengths))) > 6:  # the labels of the usual ticks would overlap

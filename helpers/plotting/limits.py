@@ -92,7 +92,7 @@ def roofline(
         ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
         names[f"{key}, {share.lstrip('~')}" if slopes else key] = intensity, rate
         marks.append(
-            f"{key} at {intensity:.3g} FLOP/B: {units.rate(rate, 'FLOP')}, {share} of the roof"
+            f"{key} at {float(f'{intensity:.3g}'):,g} FLOP/B: {units.rate(rate, 'FLOP')}, {share} of the roof"
         )
     _write_beside(ax, names, written, drawn)
     finish(ax, "Roofline", "; ".join(marks))
