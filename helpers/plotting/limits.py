@@ -91,9 +91,8 @@ def roofline(
         drawn.append(_pixels(ax, drop))
         ax.plot([intensity], [rate], "o", color=BLUE, markersize=7)
         names[f"{key}, {share.lstrip('~')}" if slopes else key] = intensity, rate
-        marks.append(
-            f"{key} at {float(f'{intensity:.3g}'):,g} FLOP/B: {units.rate(rate, 'FLOP')}, {share} of the roof"
-        )
+        place = f"{float(f'{intensity:.3g}'):,g} FLOP/B"
+        marks.append(f"{key} at {place}: {units.rate(rate, 'FLOP')}, {share} of the roof")
     _write_beside(ax, names, written, drawn)
     finish(ax, "Roofline", "; ".join(marks))
 
