@@ -69,7 +69,8 @@ def outcomes(
     kinds = [outcome for row in rows.values() for outcome in row.values()]
     first = next((kind for kind in kinds if kind not in wrong), None)
     colours = dict.fromkeys(kinds, _GREY) | {first: _PALE} | dict(zip(wrong, _STRONG, strict=False))
-    names = [textwrap.fill(key, 36, break_on_hyphens=False) for key in rows]
+    width, size = (36, 9.5) if len(rows) <= 12 else (50, 8.5)  # many rows are to fit one view
+    names = [textwrap.fill(key, width, break_on_hyphens=False) for key in rows]
     lines = max(name.count("\n") + 1 for name in names)
     ax = _canvas.canvas(height=0.8 + (0.12 + 0.13 * lines) * len(rows))
     for place, row in enumerate(rows.values()):
@@ -77,7 +78,7 @@ def outcomes(
             _cell(ax, columns.index(column), place, outcome, colours[outcome], 1, ink="black")
     _frame(ax, names, columns)
     ax.xaxis.tick_top()
-    ax.tick_params(axis="y", labelsize=9.5, labelfontfamily="monospace")
+    ax.tick_params(axis="y", labelsize=size, labelfontfamily="monospace")
     ax.set_title(title, pad=10)
     _canvas.show(ax.figure, f"Coloured table. Title: {title}. {_listed(rows)}.")
 
