@@ -105,7 +105,7 @@ $(BIN)/uv:
 
 $(READY): requirements.txt constraints.txt pyproject.toml
 	@test -w . || { echo "This folder cannot be written to: copy the course to one of your own, and run make there."; exit 1; }
-	@"$(PYTHON)" -c 'import sys; sys.version_info > (3, 8) or sys.exit("This course needs Python 3.11 to 3.14, but $(PYTHON) is older. Name another one, as in: make lab PYTHON=python3.12")'
+	@"$(PYTHON)" -c 'import sys; sys.version_info > (3, 8) or sys.exit("This course needs Python 3.11 to 3.15, but $(PYTHON) is older. Name another one, as in: make lab PYTHON=python3.12")'
 	@"$(PYTHON)" tools/install.py --into .venv
 	@touch $(READY)
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
 def record(command: str, folder: Path) -> tuple[Path | None, str]:
     """Run a profiler's ``command`` in ``folder``; return its profile, and what the program prints.
 
-    The profile is the file after ``-o``, or None where Scalene or py-spy ends with an error: for
-    example, it is not installed, or py-spy is not permitted. Scalene runs again, at most twice, if
-    the program fails or the profile is empty: before Python 3.12 its signal can break an import
-    (CPython issue 91351).
+    The profile is the file after ``-o``, or None where pyinstrument is not installed (it has no
+    wheel for Python 3.15), or where Scalene or py-spy ends with an error: for example, it is not
+    installed, or py-spy is not permitted. Scalene runs again, at most twice, if the program fails
+    or the profile is empty: before Python 3.12 its signal can break an import (CPython issue
+    91351).
     """
+    if " -m pyinstrument " in command and find_spec("pyinstrument") is None:
+        return None, ""
     profile = Path(folder, re.search(r"-o (\S+)", command)[1])
     is_scalene = " scalene " in command
     settings = {}

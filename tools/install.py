@@ -33,7 +33,7 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-OLDEST, NEWEST = (3, 11), (3, 14)
+OLDEST, NEWEST = (3, 11), (3, 15)
 LOCK = ["-c", str(ROOT / "constraints.txt")]
 # What a file of requirements is for, and about how many megabytes it downloads.
 NEEDS = {
@@ -116,9 +116,12 @@ def made_as(environment: Path) -> Path | None:
 
 
 def install_torch(step: str) -> str:
-    """Install the pinned torch; return "" if it is there, else why not."""
+    """Install the torch that is pinned for this Python; return "" if it is there, else why not."""
+    from pip._vendor.packaging.requirements import Requirement  # an older Python may lack it
+
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    (pin,) = (line.split()[0] for line in lines if line.startswith("torch=="))
+    pins = [Requirement(line.split("#")[0]) for line in lines if line.startswith("torch==")]
+    (pin,) = (f"torch{pin.specifier}" for pin in pins if not pin.marker or pin.marker.evaluate())
     name = pin.replace("torch==", "PyTorch ")
     if is_installed(pin):
         print(f"{step} {name} is installed already", flush=True)

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from importlib import metadata
 from pathlib import Path
 
 import nbformat
@@ -38,6 +39,10 @@ INSTALLED_NSYS = shutil.which(os.environ.get("NSYS") or "nsys")
 
 # What a cell's metadata keep, besides a folded source: for slides, for tests, for grading.
 KEPT = ("nbgrader", "slideshow", "tags")
+
+# How a tag begins that names a package. Without this package, as some are missing on Python 3.15,
+# the cell's claims must hold, but its output is not compared.
+NEEDED = "compare-with-"
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -83,6 +88,25 @@ def write(path: Path, content: bytes) -> None:
 def is_prediction(cell: NotebookNode) -> bool:
     """Whether the reader answers a question in this cell, or sees the record of the answers."""
     return cell.cell_type == "code" and cell.source.startswith(("predict(", "record_of("))
+
+
+def needed_for_comparison(cell: NotebookNode) -> list[tuple[str, str]]:
+    """The packages, each with a version or "", without which a cell has another output.
+
+    Tags name them, such as compare-with-scalene and compare-with-torch-2.13.
+    """
+    tags = cell.metadata.get("tags", [])
+    named = [tag.removeprefix(NEEDED) for tag in tags if tag.startswith(NEEDED)]
+    return [re.fullmatch(r"(.+?)(?:-(\d[\d.]*))?", name).groups("") for name in named]
+
+
+def is_comparable(cell: NotebookNode) -> bool:
+    """Whether the packages are here that the cell's stored output depends on."""
+    try:
+        here = [(metadata.version(name), v) for name, v in needed_for_comparison(cell)]
+    except metadata.PackageNotFoundError:
+        return False
+    return all(f"{found}.".startswith(f"{v}." if v else "") for found, v in here)
 
 
 def is_picture(output: NotebookNode) -> bool:

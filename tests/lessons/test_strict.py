@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from nbformat.v4 import new_code_cell
+from packaging.requirements import Requirement
 
 from helpers import units
 from tools import notebooks, rules
@@ -36,6 +38,36 @@ def test_every_exact_number_is_compared_and_no_measured_one(path: Path) -> None:
                 assert noticed is exact, f"{cell.id}, {kind}: …{text[max(0, at - 30) : at + 1]}"
                 tried += 1
     assert tried > 20, "a notebook of this course prints numbers"
+
+
+@pytest.mark.parametrize("path", notebooks.all_of_them(), ids=lambda path: path.name)
+def test_every_output_is_compared_with_the_packages_that_made_it(path: Path) -> None:
+    """A tag names a package, and a version, that requirements.txt installs on Python 3.11."""
+    lines = (notebooks.ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line.split(" #")[0]) for line in lines if line and line[0] not in "#-"]
+    there = {"python_version": "3.11", "sys_platform": "linux", "platform_machine": "x86_64"}
+    pinned = {
+        pin.name: str(pin.specifier)
+        for pin in pins
+        if pin.marker is None or pin.marker.evaluate(there)
+    }
+    for cell in notebooks.read(path).cells:
+        for name, version in notebooks.needed_for_comparison(cell):
+            assert f"{pinned[name]}.".startswith(f"=={version}." if version else "=="), cell.id
+
+
+@pytest.mark.parametrize(
+    ("tags", "comparable"),
+    [
+        ([], True),
+        (["hide-input", "compare-with-nbval"], True),
+        (["compare-with-nbval-0.11"], True),
+        (["compare-with-nbval-0.1"], False),
+        (["compare-with-nbval", "compare-with-a-tool-that-is-missing"], False),
+    ],
+)
+def test_a_cell_is_compared_where_its_packages_are(tags: list[str], comparable: bool) -> None:
+    assert notebooks.is_comparable(new_code_cell(metadata={"tags": tags})) is comparable
 
 
 def test_measured_values_are_equal_to_each_other() -> None:

@@ -16,6 +16,8 @@ CPU = [ProfilerActivity.CPU]
 def test_a_profiler_that_is_not_here_has_no_profile(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert profilers.record("py-spy-of-nobody -o p.raw -- python p.py", tmp_path) == (None, "")
+    monkeypatch.setattr(profilers, "find_spec", lambda name: None)
+    assert profilers.record("python -m pyinstrument -o p.tree p.py", tmp_path) == (None, "")
     with pytest.raises(subprocess.CalledProcessError):
         profilers.record("python missing.py -o p.prof", tmp_path)
 
