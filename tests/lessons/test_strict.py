@@ -32,11 +32,14 @@ def test_every_exact_number_is_compared_and_no_measured_one(path: Path) -> None:
             continue
         for kind, text in notebooks.texts(cell.outputs):
             text = re.sub(r"base64,[A-Za-z0-9+/=]+", "base64,", text)  # a picture's bytes
-            for at, exact in digits(text):
-                altered = f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}"
-                noticed = notebooks.sanitised(altered) != notebooks.sanitised(text)
-                assert noticed is exact, f"{cell.id}, {kind}: …{text[max(0, at - 30) : at + 1]}"
-                tried += 1
+            # A chart that moves holds thousands of numbers: each of its rows is tried by itself.
+            for part in text.split("}, {") if kind.endswith("json") else [text]:
+                stored = notebooks.sanitised(part)
+                for at, exact in digits(part):
+                    altered = f"{part[:at]}{(int(part[at]) + 1) % 10}{part[at + 1 :]}"
+                    noticed = notebooks.sanitised(altered) != stored
+                    assert noticed is exact, f"{cell.id}, {kind}: …{part[max(0, at - 30) : at + 1]}"
+                    tried += 1
     assert tried > 20, "a notebook of this course prints numbers"
 
 
