@@ -170,7 +170,7 @@ def users(
         "y": {"field": "card", "type": "nominal", "title": None, "sort": None},
         "x": _quantity(
             "users",
-            "users whose caches fit beside the weights (log scale)",
+            "users whose caches fit beside the weights (symmetric log scale, which has a 0)",
             scale={"type": "symlog", "domain": [0, 3000]},
             axis={"values": [0, 1, 3, 10, 30, 100, 300, 1000, 3000]},
         ),
