@@ -2,9 +2,12 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+import pickle
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from helpers import profiles, terminal
@@ -180,3 +183,102 @@ def divided_by_requests(
             "free + unused": (free + message["unused"]) / request,
         }
     return rows
+
+
+# The files of a stack that are not the program's own: Python's, and what is installed.
+_LIBRARY = re.compile(r"[\\/](site-packages|dist-packages|python3\.\d+)[\\/]")
+_BEFORE = -1  # the number of the event that allocated a block, if it was not recorded
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads dicts, lists, strings and numbers only, because other pickles can run any program."""
+
+    def find_class(self, module: str, name: str) -> object:
+        raise pickle.UnpicklingError(f"it would import {module}.{name}")
+
+
+def allocations(file: Path, device: int = 0) -> pd.DataFrame:
+    """The blocks in a snapshot of a GPU's memory, one row per block, in the order of their events.
+
+    The file is what ``torch.cuda.memory._dump_snapshot`` writes. Events that allocate or free a
+    block are numbered from 0. Columns: ``bytes``; ``start``, the event that allocated the block, or
+    -1 if it existed before the recording; ``end``, the event that freed it, or the number of events
+    if it was not freed; ``stack``, the lines of the program's own Python code that led to it as
+    "module.function:line", outermost first, joined by ";", empty if there are none.
+
+    Raises a ValueError if the file is no snapshot, or holds no block of this ``device``.
+    """
+    segments, trace = _snapshot(file, device)
+    events = [entry for entry in trace if entry["action"] in ("alloc", "free_completed")]
+    rows, alive = [], {}  # alive: the row of each address
+    for number, event in enumerate(events):
+        if event["action"] == "alloc":
+            alive[event["addr"]] = len(rows)
+            rows.append([event["size"], number, len(events), _own_lines(event.get("frames", []))])
+        elif event["addr"] in alive:
+            rows[alive.pop(event["addr"])][2] = number
+        else:
+            rows.append([event["size"], _BEFORE, number, ""])
+    for block in (block for segment in segments for block in segment["blocks"]):
+        if block["state"].startswith("active") and block["address"] not in alive:
+            stack = _own_lines(block.get("frames", []))
+            rows.append([block["size"], _BEFORE, len(events), stack])
+    if not rows:
+        raise ValueError(
+            f"{Path(file).name} holds no block of device {device}: take it while tensors are on "
+            "the GPU, and call torch.cuda.memory._record_memory_history before"
+        )
+    blocks = pd.DataFrame(rows, columns=["bytes", "start", "end", "stack"])
+    return blocks.sort_values(["start", "end"], kind="stable", ignore_index=True)
+
+
+def _snapshot(file: Path, device: int) -> tuple[list[dict], list[dict]]:
+    """The segments and the trace of a ``device`` in a snapshot."""
+    path = Path(file)
+    try:
+        with path.open("rb") as opened:
+            snapshot = _PlainUnpickler(opened).load()
+        segments, traces = snapshot["segments"], snapshot["device_traces"]
+    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path.name} is no snapshot of CUDA memory ({type(error).__name__}: {error}): give "
+            "the file that torch.cuda.memory._dump_snapshot wrote"
+        ) from error
+    if not 0 <= device < len(traces):
+        raise ValueError(f"{path.name} has {len(traces)} devices, and device {device} is not one")
+    return [segment for segment in segments if segment["device"] == device], traces[device]
+
+
+def _own_lines(frames: Sequence[Mapping]) -> str:
+    """The Python lines of a stack that are not a library's, outermost first: "a.main:9;b.f:2"."""
+    lines = []
+    for frame in frames:
+        *folders, file = re.split(r"[\\/]", frame["filename"])
+        is_python = file.endswith(".py") or (file.startswith("<") and "<frozen" not in file)
+        if is_python and not _LIBRARY.search(frame["filename"]):
+            is_cell = bool(folders) and folders[-1].startswith("ipykernel_")
+            module = "cell" if is_cell else file.removesuffix(".py")
+            lines.append(f"{module}.{frame['name']}:{frame['line']}")
+    return ";".join(reversed(lines))
+
+
+def alive_at_peak(blocks: pd.DataFrame) -> pd.DataFrame:
+    """The rows of ``allocations`` that are alive when their sum is largest for the first time."""
+    recorded = blocks[blocks["start"] > _BEFORE]
+    changes = np.zeros(blocks["end"].max() + 1, dtype=int)
+    np.add.at(changes, recorded["start"], recorded["bytes"])
+    np.add.at(changes, blocks["end"], -blocks["bytes"])
+    above_start = np.r_[0, np.cumsum(changes[:-1])]  # before the first event, and after each
+    peak = np.argmax(above_start) - 1
+    return blocks[(blocks["start"] <= peak) & (blocks["end"] > peak)]
+
+
+def by_stack(blocks: pd.DataFrame) -> dict[tuple[str, ...], int]:
+    """The bytes of the rows of ``allocations`` by their stacks, as ``plotting.icicle`` draws them.
+
+    Blocks from before the recording, and others without a line of Python, have a name instead.
+    """
+    stacks = blocks["stack"].fillna("").replace("", "no Python line")
+    stacks = stacks.mask(blocks["start"] == _BEFORE, "existed before")
+    sizes = blocks["bytes"].groupby(stacks).sum().sort_values(ascending=False, kind="stable")
+    return {tuple(stack.split(";")): int(size) for stack, size in sizes.items()}

@@ -66,6 +66,8 @@ def record_history(enabled: str | None = "all", stacks: str = "all", **others: o
         raise Refused("C++ stacks take minutes: pass stacks='python'")
 
 
+FRAMES = [{"filename": "step.py", "name": "step", "line": 1}]
+BLOCK = {"action": "alloc", "addr": 512, "size": 1024, "frames": FRAMES}
 ANSWERS = {
     "is_available": True,
     "device_count": GPUS,
@@ -85,7 +87,7 @@ ANSWERS = {
     "reset_peak_memory_stats": None,
     "memory._record_memory_history": record_history,
     "memory._dump_snapshot": None,
-    "memory._snapshot": {"segments": [], "device_traces": []},
+    "memory._snapshot": {"segments": [], "device_traces": [[BLOCK]] * GPUS},
 }
 
 
