@@ -1,6 +1,9 @@
 """What ran when: in a loop over a DataLoader, in ranks, and on GPUs that exchange data."""
 
+import linecache
+import multiprocessing
 import os
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -104,6 +107,45 @@ def rank_tracks(trace: pd.DataFrame, names: list[str], count: int) -> dict[str, 
         spans = zip(start, rows.dur / 1e6, rows.name, strict=True)
         tracks[rank] = [(*span, int(span[2] != names[0])) for span in spans]
     return tracks
+
+
+def in_ranks(work: Callable, *arguments: object, method: str, seconds: float = 20) -> None:
+    """Run ``work(rank, *arguments)`` in two processes, and wait until both have ended.
+
+    ``method`` is a start method, and ``work`` is a function of a module. No process outlives this
+    call, not even if you interrupt it. Raises RuntimeError if a rank fails, or still runs after
+    ``seconds``.
+    """
+    context = multiprocessing.get_context(method)
+    ranks = [context.Process(target=work, args=(rank, *arguments)) for rank in range(2)]
+    end = time.monotonic() + seconds
+    try:
+        for process in ranks:
+            process.start()
+        for process in ranks:
+            process.join(max(0, end - time.monotonic()))
+        codes = [process.exitcode for process in ranks]
+    finally:
+        for process in ranks:
+            if process.pid is not None:
+                process.kill()
+                process.join()
+    for rank, code in enumerate(codes):
+        if code is None:
+            raise RuntimeError(f"rank {rank} still ran after {seconds} seconds, and was ended")
+        if code:
+            raise RuntimeError(f"rank {rank} failed with exit code {code}; its error is above")
+
+
+def waits_in(stack: str, file: str) -> str:
+    """The innermost line of ``file`` in a stack that ``faulthandler`` wrote, without its indent.
+
+    Raises ValueError if the stack has no line of this file.
+    """
+    found = re.search(rf'File "{re.escape(file)}", line (\d+)', stack)
+    if found is None:
+        raise ValueError(f"expected a stack with a line of {file}, but got {stack!r}")
+    return linecache.getline(file, int(found[1])).strip()
 
 
 def communication(operations: pd.DataFrame) -> dict[str, dict[str, list[tuple[float, float]]]]:

@@ -59,7 +59,7 @@ def run(
             if device.type == "cuda":  # so that the step contains its kernels
                 torch.cuda.synchronize()
 
-    for _ in range(3):  # a warm-up; the second step sorts the buckets anew
+    for _ in range(2):  # a warm-up; the second step sorts the buckets anew
         step()
     with profile(activities=ACTIVITIES[device.type], record_shapes=True) as prof:
         for _ in range(STEPS):

@@ -1,6 +1,9 @@
 """What ran when, in loops over data, in ranks and on GPUs."""
 
+import faulthandler
 import json
+import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -63,6 +66,23 @@ def test_traces_of_ranks_become_tracks(tmp_path: Path) -> None:
     tracks = loaders.rank_tracks(trace, ["step", "gloo:all_reduce"], count=2)
     expected = [(0.0, 10.0, "step", 0), (2.0, 1.0, "gloo:all_reduce", 1)]
     assert tracks == {"rank 0": expected, "rank 1": expected}
+
+
+def test_a_rank_that_hangs_or_fails_is_named_and_ended() -> None:
+    with pytest.raises(RuntimeError, match=r"rank [01] still ran after 0\.1 seconds"):
+        loaders.in_ranks(time.sleep, method="spawn", seconds=0.1)
+    with pytest.raises(RuntimeError, match="rank 1 failed with exit code 1"):
+        loaders.in_ranks(os._exit, method="spawn")  # rank 0 exits with 0
+    assert not multiprocessing.active_children()
+
+
+def test_the_line_in_which_a_rank_waits(tmp_path: Path) -> None:
+    with (tmp_path / "stack").open("w") as file:
+        faulthandler.dump_traceback(file)
+    stack = (tmp_path / "stack").read_text()
+    assert loaders.waits_in(stack, __file__) == "faulthandler.dump_traceback(file)"
+    with pytest.raises(ValueError, match=r"a line of other\.py"):
+        loaders.waits_in(stack, "other.py")
 
 
 def test_communication_is_exposed_or_overlapped() -> None:
