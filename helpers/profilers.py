@@ -4,6 +4,7 @@ import json
 import pstats
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
@@ -17,19 +18,30 @@ from helpers import profiles, terminal, traces
 if TYPE_CHECKING:
     import torch
 
+# What Python 3.15's sampling profiler reported elsewhere, for readers with an older Python.
+RECORDING = Path(__file__).parents[1] / "assets" / "recordings" / "tachyon.json"
+SAMPLING = " -m profiling.sampling "
+PARTS = ("one", "two", "three", "calls", "native")  # of known_split.py
+
 
 def record(command: str, folder: Path) -> tuple[Path | None, str]:
     """Run a profiler's ``command`` in ``folder``; return its profile, and what the program prints.
 
     The profile is the file after ``-o``, or None where pyinstrument is not installed (it has no
-    wheel for Python 3.15), or where Scalene or py-spy ends with an error: for example, it is not
-    installed, or py-spy is not permitted. Scalene runs again, at most twice, if the program fails
-    or the profile is empty: before Python 3.12 its signal can break an import (CPython issue
-    91351).
+    wheel for Python 3.15), where Python is older than its ``profiling.sampling``, or where Scalene,
+    py-spy or ``profiling.sampling`` ends with an error: for example, it is not installed, or not
+    permitted. Scalene runs again, at most twice, if the program fails or the profile is empty:
+    before Python 3.12 its signal can break an import (CPython issue 91351).
     """
     if " -m pyinstrument " in command and find_spec("pyinstrument") is None:
         return None, ""
+    is_sampling = SAMPLING in command
+    if is_sampling and sys.version_info < (3, 15):
+        return None, ""
     profile = Path(folder, re.search(r"-o (\S+)", command)[1])
+    if is_sampling:  # the files of an earlier run would be read, too
+        for old in [profile, *profiles.collapsed_children(profile)]:
+            old.unlink(missing_ok=True)
     is_scalene = " scalene " in command
     settings = {}
     if is_scalene:
@@ -42,12 +54,37 @@ def record(command: str, folder: Path) -> tuple[Path | None, str]:
     for _ in range(goes):
         try:
             printed = terminal.run(command, folder, **settings).stdout
+            if is_sampling and not profile.exists():  # it found no stack
+                return None, ""
             if not is_scalene or "files" in json.loads(profile.read_text(encoding="utf-8")):
                 return profile, printed
         except (OSError, subprocess.CalledProcessError):
-            if not is_scalene and not command.startswith("py-spy"):
+            if not is_scalene and not is_sampling and not command.startswith("py-spy"):
                 raise
     return None, ""
+
+
+def recorded(name: str, folder: Path) -> Path:
+    """Write a profile of ``profiling.sampling`` from RECORDING to ``folder``, and return its path.
+
+    The profiles of child processes are written, too. Raises a KeyError for any other ``name``.
+    """
+    found = json.loads(RECORDING.read_text(encoding="utf-8"))["profiles"]
+    path = Path(folder, name)
+    path.write_text("\n".join(found[name]), encoding="utf-8")
+    for other, stacks in found.items():
+        if re.fullmatch(rf"{re.escape(path.stem)}_\d+{re.escape(path.suffix)}", other):
+            Path(folder, other).write_text("\n".join(stacks), encoding="utf-8")
+    return path
+
+
+def recorded_share_of_calls(folder: Path) -> tuple[float, Series]:
+    """What ``shares_of_calls`` found for ``profiling.sampling``, on the computer of RECORDING."""
+    printed = json.loads(RECORDING.read_text(encoding="utf-8"))["printed"]
+    without = _own_times(printed["without a profiler"])
+    row = _tested(recorded("split.collapsed", folder), printed["with profiling.sampling"])
+    row["slowdown"] = row.pop("round") / min(without["calls"])
+    return _share(_sums(without)), Series(row)
 
 
 def _folder_without_torch(folder: Path) -> str:
@@ -61,43 +98,50 @@ def _folder_without_torch(folder: Path) -> str:
 def shares_of_calls(commands: Mapping[str, str], folder: Path) -> tuple[float, DataFrame]:
     """Test profilers on ``known_split.py``, which prints how long its functions take.
 
-    Before each of the ``commands``, which map a profiler to what runs it, the script runs in
+    After each of the ``commands``, which map a profiler to what runs it, the script runs in
     ``folder`` without a profiler. Returns the share of ``calls`` in these runs, and a row for each
     profiler that ran. Columns: ``reported``, the share of ``calls`` in the profile; ``profiled``,
     its share in the profiled run by the script's own clock; ``slowdown`` of its shortest round;
-    ``samples``, how many py-spy and Scalene took.
+    ``samples``, how many a sampling profiler took, except pyinstrument.
     """
-    parts = ("one", "two", "three", "calls", "native")
-
-    def share(seconds: Mapping[str, float]) -> float:
-        return seconds["calls"] / sum(seconds[part] for part in parts)
-
-    def own_times(printed: str) -> dict[str, list[float]]:
-        return json.loads(re.search(r"\{.*\}", printed)[0])
-
-    without: dict[str, list[float]] = {part: [] for part in parts}
-    rounds, rows = {}, {}
+    without: dict[str, list[float]] = {part: [] for part in PARTS}
+    rows = {}
     for profiler, command in commands.items():
-        plain = terminal.run("python known_split.py --rounds 3", folder).stdout
-        for part, seconds in own_times(plain).items():
-            without[part] += seconds
         profile, printed = record(command, folder)
         if profile is None:
             continue
-        times = own_times(printed)
-        rounds[profiler] = min(times["calls"])
-        in_profile = profiles.times_by_function(profile)
-        if profile.suffix == ".json":  # Scalene's time of calls() excludes low_bits()
-            in_profile["calls"] += in_profile["low_bits"]
-        row = {"reported": share(in_profile)}
-        row["profiled"] = share({part: sum(seconds) for part, seconds in times.items()})
-        if profile.suffix in (".raw", ".json"):
-            row["samples"] = profiles.samples_of(profile)
-        rows[profiler] = row
+        rows[profiler] = _tested(profile, printed)
+        plain = terminal.run("python known_split.py --rounds 3", folder).stdout
+        for part, seconds in _own_times(plain).items():
+            without[part] += seconds
+    table = DataFrame.from_dict(rows, orient="index")
+    table["slowdown"] = table.pop("round") / min(without["calls"])
     columns = ["reported", "profiled", "slowdown", "samples"]
-    table = DataFrame.from_dict(rows, orient="index").reindex(columns=columns)
-    table["slowdown"] = Series(rounds) / min(without["calls"])
-    return share({part: sum(seconds) for part, seconds in without.items()}), table
+    return _share(_sums(without)), table.reindex(columns=columns)
+
+
+def _tested(profile: Path, printed: str) -> dict[str, float]:
+    """A row of ``shares_of_calls``, with the seconds of the shortest ``round``."""
+    in_profile = profiles.times_by_function(profile)
+    if profile.suffix == ".json":  # Scalene's time of calls() excludes low_bits()
+        in_profile["calls"] += in_profile["low_bits"]
+    times = _own_times(printed)
+    row = {"reported": _share(in_profile), "profiled": _share(_sums(times))}
+    if profile.suffix in (".raw", ".collapsed", ".json"):
+        row["samples"] = profiles.samples_of(profile)
+    return row | {"round": min(times["calls"])}
+
+
+def _own_times(printed: str) -> dict[str, list[float]]:
+    return json.loads(re.search(r"\{.*\}", printed)[0])
+
+
+def _sums(times: Mapping[str, list[float]]) -> dict[str, float]:
+    return {part: sum(seconds) for part, seconds in times.items()}
+
+
+def _share(seconds: Mapping[str, float]) -> float:
+    return seconds["calls"] / sum(seconds[part] for part in PARTS)
 
 
 def times_by_function(commands: Mapping[str, str], folder: Path) -> dict[str, dict[str, float]]:

@@ -241,10 +241,11 @@ def times_by_function(path: Path) -> dict[str, float]:
     """How long each function ran with all that it called, as the profile in ``path`` has it.
 
     Reads cProfile (``.prof``, seconds), line_profiler (``.lprof``, nanoseconds on most computers),
-    pyinstrument's JSON (``.tree``, seconds), py-spy's raw stacks (``.raw``, samples) and Scalene
-    (``.json``, percent). Scalene differs: its lines do not include what they call in the program's
-    own files, so the times of its functions do not either. They are the sums of a function's lines,
-    because Scalene's own rows of functions lack some lines, such as the ``for`` of a tight loop. A
+    pyinstrument's JSON (``.tree``, seconds), py-spy's raw stacks (``.raw``, samples), the collapsed
+    stacks of Python 3.15's ``profiling.sampling`` (``.collapsed``, samples) and Scalene (``.json``,
+    percent). Scalene differs: its lines do not include what they call in the program's own files,
+    so the times of its functions do not either. They are the sums of a function's lines, because
+    Scalene's own rows of functions lack some lines, such as the ``for`` of a tight loop. A
     recursive function is counted again by ``.lprof`` and ``.tree``, and methods have qualified
     names, but not in ``.prof`` and ``.tree``.
     """
@@ -253,6 +254,7 @@ def times_by_function(path: Path) -> dict[str, float]:
         ".lprof": _times_in_line_profiler,
         ".tree": _times_in_pyinstrument,
         ".raw": _times_in_py_spy,
+        ".collapsed": _times_in_collapsed_stacks,
         ".json": _times_in_scalene,
     }
     by_function: dict[str, float] = {}
@@ -287,6 +289,23 @@ def _times_in_py_spy(path: Path) -> Iterator[tuple[str, float]]:
             yield name, samples
 
 
+def _times_in_collapsed_stacks(path: Path) -> Iterator[tuple[str, float]]:
+    for file in [path, *collapsed_children(path)]:
+        for stack, samples in folded_stacks(file.read_text(encoding="utf-8")).items():
+            frames = [frame.rsplit(":", 2) for frame in stack]  # file, function, line
+            for name in {frame[1] for frame in frames if len(frame) == 3}:  # not tid:4711, <GC>
+                yield name, samples
+
+
+def collapsed_children(path: Path) -> list[Path]:
+    """The files that ``profiling.sampling --subprocesses`` wrote beside ``path``, one per child.
+
+    The profile ``w.collapsed`` of a program has such files as ``w_4711.collapsed``.
+    """
+    name = re.compile(rf"{re.escape(path.stem)}_\d+{re.escape(path.suffix)}")
+    return sorted(file for file in path.parent.iterdir() if name.fullmatch(file.name))
+
+
 def _times_in_scalene(path: Path) -> Iterator[tuple[str, float]]:
     for file in json.loads(path.read_text(encoding="utf-8"))["files"].values():
         names = {row["lineno"]: row["line"] for row in file["functions"]}
@@ -296,12 +315,13 @@ def _times_in_scalene(path: Path) -> Iterator[tuple[str, float]]:
 
 
 def samples_of(path: Path) -> float:
-    """How many stacks py-spy (``.raw``) or samples Scalene (``.json``) took for ``path``.
+    """How many samples py-spy, ``profiling.sampling`` or Scalene (``.json``) took for ``path``.
 
+    Those of py-spy (``.raw``) and ``profiling.sampling`` (``.collapsed``) are stacks of a thread.
     Scalene's are those that found a thread which it did not take to be waiting.
     """
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".raw":
+    if path.suffix in (".raw", ".collapsed"):
         return sum(folded_stacks(text).values())
     return sum(sample["count"] for _, sample in json.loads(text)["stacks"])
 

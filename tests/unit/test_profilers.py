@@ -2,13 +2,14 @@ import cProfile
 import pstats
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from helpers import profilers
+from helpers import profilers, profiles
 
 CPU = [ProfilerActivity.CPU]
 
@@ -18,8 +19,35 @@ def test_a_profiler_that_is_not_here_has_no_profile(tmp_path: Path, monkeypatch)
     assert profilers.record("py-spy-of-nobody -o p.raw -- python p.py", tmp_path) == (None, "")
     monkeypatch.setattr(profilers, "find_spec", lambda name: None)
     assert profilers.record("python -m pyinstrument -o p.tree p.py", tmp_path) == (None, "")
+    monkeypatch.setattr(sys, "version_info", (3, 14))
+    sampling = "python -m profiling.sampling run --collapsed -o p.collapsed p.py"
+    assert profilers.record(sampling, tmp_path) == (None, "")
     with pytest.raises(subprocess.CalledProcessError):
         profilers.record("python missing.py -o p.prof", tmp_path)
+
+
+def test_a_recording_of_python_s_sampling_profiler_reads_like_a_profile(tmp_path: Path) -> None:
+    without, row = profilers.recorded_share_of_calls(tmp_path)
+    assert 0 < without < 0.5
+    assert row.reported == pytest.approx(row.profiled, abs=0.1)
+    assert 0.5 < row.slowdown < 2
+    times = profiles.times_by_function(profilers.recorded("w.collapsed", tmp_path))
+    assert {"computes", "computes_in_thread", "computes_in_child"} <= set(times)
+    with pytest.raises(KeyError, match="other"):
+        profilers.recorded("other.collapsed", tmp_path)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="profiling.sampling is new in Python 3.15")
+def test_python_s_sampling_profiler_runs_and_forgets_earlier_children(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("for _ in range(3_000_000): pass\n", encoding="utf-8")
+    (tmp_path / "p_1.collapsed").write_text("tid:8;p.py:old:9 2\n", encoding="utf-8")
+    command = "python -m profiling.sampling run --collapsed -o p.collapsed p.py"
+    profile, _ = profilers.record(command, tmp_path)
+    times = profiles.times_by_function(profile)
+    assert times["<module>"] > 0
+    assert "old" not in times
+    failing = "python -m profiling.sampling attach 0 --collapsed -o p.collapsed"
+    assert profilers.record(failing, tmp_path) == (None, "")
 
 
 def test_scalene_imports_no_torch_beside_a_program_without_it(tmp_path: Path) -> None:

@@ -48,6 +48,17 @@ def test_times_of_a_function_are_added_up_and_a_recursion_counts_once(tmp_path: 
     assert profiles.samples_of(tmp_path / "p.raw") == 4
 
 
+def test_collapsed_stacks_have_frames_of_their_own_and_files_of_children(tmp_path: Path) -> None:
+    main = "tid:7;<frozen runpy>:_run_code:87;C:\\a.py:main:1"
+    stacks = f"{main};a.py:A.f:2;a.py:A.f:3 3\n{main};<GC> 1\ntid:9;a.py:A.f:2 5\n"
+    (tmp_path / "w.collapsed").write_text(stacks, encoding="utf-8")
+    (tmp_path / "w_4711.collapsed").write_text("tid:8;a.py:child:9 2\n", encoding="utf-8")
+    (tmp_path / "w_old.collapsed").write_text("tid:8;a.py:other:9 2\n", encoding="utf-8")
+    times = profiles.times_by_function(tmp_path / "w.collapsed")
+    assert times == {"_run_code": 4, "main": 4, "A.f": 8, "child": 2}
+    assert profiles.samples_of(tmp_path / "w.collapsed") == 9  # not the child's
+
+
 def test_scalene_s_functions_are_the_sums_of_their_lines(tmp_path: Path) -> None:
     parts = ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent")
     lines = [
