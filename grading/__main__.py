@@ -33,7 +33,7 @@ try:
     from tools import exercise_sets, notebooks
 except ModuleNotFoundError as error:
     sys.exit(
-        f"Grading needs {error.name}, which is not here. It needs Linux, Python 3.11 to 3.13, and "
+        f"Grading needs {error.name}, which is not here. It needs Linux, Python 3.11 to 3.15, and "
         "what make grade installs: pip install -r requirements-grade.txt -c constraints.txt"
     )
 except KeyboardInterrupt:  # the imports take seconds
