@@ -16,6 +16,7 @@ from helpers.plotting.limits import memory, roofline
 from helpers.plotting.moving import (
     alarms,
     amdahl,
+    break_even,
     budget,
     launches,
     recorded_lanes,

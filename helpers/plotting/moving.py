@@ -356,6 +356,74 @@ def roofline_by_batch(
     )
 
 
+def break_even(eager: float, compiled: float, *, first: float, title: str) -> None:
+    """The total time of a program against its number of calls, eager and compiled.
+
+    ``eager`` and ``compiled`` are the exact or recorded seconds of one call, and compiling makes
+    calls faster. The slider, in steps of half a second up to 60, is the time of the first call,
+    which compiles, and begins at ``first``.
+    """
+    _input.positive("compiled", compiled, what="the time of a call")
+    if not eager > compiled:
+        raise ValueError(f"eager must be longer than compiled, {compiled} s, but got {eager} s")
+    saved = eager - compiled
+    steps = [round(10 ** (power / 10)) for power in range(51)]
+    rows = [
+        {"calls": calls, "version": version, "per": per, "once": once}
+        for version, per, once in (("eager", eager, 0), ("compiled", compiled, 1))
+        for calls in dict.fromkeys(steps)
+    ]
+    log = {"type": "log"}
+    axes = {
+        "x": _quantity("calls", "calls (log scale)", scale=log),
+        "y": _quantity("total", "total time in seconds (log scale)", scale=log),
+        "color": {
+            "field": "version",
+            "type": "nominal",
+            "title": None,
+            "scale": {"domain": ["eager", "compiled"], "range": [GREY, BLUE]},
+            "legend": {"orient": "top"},
+        },
+    }
+    total = {"calculate": "datum.calls * datum.per + datum.once * first", "as": "total"}
+    even = {"calculate": f"first / {saved}", "as": "calls"}
+    words = {
+        "calculate": "'compiling pays from call ' + format(datum.calls, ',.0f')",
+        "as": "words",
+    }
+    rule = {"x": axes["x"]}
+    show_moving(
+        {
+            "title": title,
+            "params": [_slider("first", first, 0.5, 60, "seconds of the first call:", step=0.5)],
+            "layer": [
+                {
+                    "data": {"values": rows},
+                    "transform": [total],
+                    "mark": {"type": "line", "strokeWidth": 2.5, "tooltip": True},
+                    "encoding": axes,
+                },
+                {
+                    "data": {"values": [{}]},
+                    "transform": [even],
+                    "mark": {"type": "rule", "strokeDash": [6, 4]},
+                    "encoding": rule,
+                },
+                {
+                    "data": {"values": [{}]},
+                    "transform": [even, words],
+                    "mark": {"type": "text", "align": "right", "dx": -6, "y": 12},
+                    "encoding": rule | {"text": {"field": "words"}},
+                },
+            ],
+        },
+        f"Two lines with a slider for the time of the first call, from 0.5 to 60 s. Title: {title}."
+        f" The total time against the number of calls; a call takes {eager * 1e3:.1f} ms eager "
+        f"and {compiled * 1e3:.1f} ms compiled. If the first call takes {first:g} s, the lines "
+        f"cross at call {first / saved:,.0f}.",
+    )
+
+
 def zoomable(
     spans: Sequence[tuple[str, float, float, str]], *, title: str, links: Sequence = ()
 ) -> None:

@@ -1,19 +1,21 @@
-"""What torch.compile costs and gains on this CPU: CSV, one line for each workload.
+"""What torch.compile costs and gains on this CPU: CSV, one line for each function.
 
-Run it with ``python scripts/compile_some.py``; it needs a C++ compiler and takes a
-minute or two. One thread, and its CPU time, which leaves out waits.
-compiling_s: CPU seconds of the first call, compiler included (except on Windows,
-which does not report the time of other processes). The cache of graphs is empty for
-the first line only. (PyTorch keeps precompiled headers elsewhere, so usually only
-the first run includes them.)
+Run it with ``python scripts/compile_some.py``, or with the names of some functions,
+as in ``python scripts/compile_some.py chain matmul``. It needs Linux or macOS and a
+C++ compiler, and takes about a minute the first time. It uses one thread, and CPU
+time, which leaves out waits.
+
+first_s: CPU seconds of the first call, which compiles, with the C++ compiler's. The
+first function also starts PyTorch's compiler. What earlier runs have compiled is in
+the folder TORCHINDUCTOR_CACHE_DIR. (Precompiled headers are stored elsewhere.)
 eager_ms, compiled_ms: medians of 30 calls each, in random order.
+difference: the largest one between the results of the two, for equal inputs.
 """
 
 import os
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 
@@ -23,27 +25,48 @@ from torch._inductor.exc import InductorError
 
 from helpers import workloads
 
-
-def activation(x: torch.Tensor) -> torch.Tensor:
-    return 0.5 * x * (1 + torch.tanh(0.8 * (x + 0.045 * x**3)))
-
-
-def product(x: torch.Tensor) -> torch.Tensor:
-    return x @ x
-
-
+torch.set_num_threads(1)
+torch.manual_seed(0)
+values = torch.rand(2**24)  # 67 MB
+matrix = torch.rand(1024, 1024)
 images, labels = workloads.synthetic_cifar(64)
 images = images.to(memory_format=torch.channels_last)
 model = workloads.SmallCNN().to(memory_format=torch.channels_last)
 
 
-def step(images: torch.Tensor) -> torch.Tensor:
-    loss = F.cross_entropy(model(images), labels[: len(images)])
+def one_pass(x):
+    return x.add_(0.1)
+
+
+def chain(x):
+    return x.mul_(0.5).add_(0.1).mul_(0.9).add_(0.1)
+
+
+def matmul(x):
+    return x @ x
+
+
+def matmul_and_relu(x):
+    return (x @ x - 256).relu()
+
+
+def training_step(x):
+    loss = F.cross_entropy(model(x), labels)
     loss.backward()
     return loss.detach()
 
 
-def seconds(call: Callable[[], object]) -> float:
+INPUTS = {
+    torch.neg: torch.ones(9),
+    one_pass: values,
+    chain: values,
+    matmul: matrix,
+    matmul_and_relu: matrix,
+    training_step: images,
+}
+
+
+def cpu_seconds(call: Callable[[], object]) -> float:
     """Processor seconds of this process and of those that it waited for."""
     before = os.times()
     call()
@@ -56,36 +79,36 @@ def milliseconds(call: Callable[[], object]) -> float:
     return 1e3 * (time.thread_time() - start)
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    chain, million = torch.compile(activation), torch.randn(1000, 1000)
-    rows = [
-        ("first compilation", torch.compile(torch.neg), torch.neg, torch.ones(9)),
-        ("chain of 1000 rows", chain, activation, million),
-        ("chain of 900 rows", chain, activation, million[:900]),
-        ("chain of 800 rows", chain, activation, million[:800]),
-        ("matmul", torch.compile(product), product, million[:, :1000]),
-        ("training step", torch.compile(step), step, images),
-    ]
-    print("what,compiling_s,eager_ms,compiled_ms,largest_difference")
-    for name, compiled, usual, data in rows:
+def measured(function: Callable, x: torch.Tensor) -> list[float]:
+    """The four numbers of a line."""
+    compiled = torch.compile(function)
+    first = cpu_seconds(lambda: compiled(x.clone()))
+    results = [version(x.clone()).clone() for version in (function, compiled)]
+    difference = (results[0] - results[1]).abs().max().item()
+    times: dict[Callable, list[float]] = {function: [], compiled: []}
+    for _ in range(30):
+        for version in random.sample([function, compiled], 2):
+            times[version].append(milliseconds(lambda v=version: v(x)))
+    return [first, *map(statistics.median, times.values()), difference]
+
+
+def main(names: list[str]) -> None:
+    by_name = {function.__name__: function for function in INPUTS}
+    if unknown := set(names) - set(by_name):
+        sys.exit(
+            f"no function is named {', '.join(unknown)}: give {', '.join(by_name)}"
+        )
+    print("function,first_s,eager_ms,compiled_ms,difference")
+    for name in names or by_name:
+        function = by_name[name]
         try:
-            first = seconds(lambda c=compiled, d=data: c(d))
+            numbers = measured(function, INPUTS[function].clone())
         except InductorError as error:
             sys.exit(
                 f"torch.compile found no C++ compiler that it can use: {error}"
             )
-        off = (compiled(data) - usual(data)).abs().max().item()
-        taken: dict[Callable, list[float]] = {usual: [], compiled: []}
-        for _ in range(30):
-            for version in random.sample([usual, compiled], 2):
-                taken[version].append(milliseconds(lambda v=version, d=data: v(d)))
-        typical = ",".join(f"{statistics.median(t):.4f}" for t in taken.values())
-        print(f"{name},{first:.2f},{typical},{off:.1e}")
+        print(name, *(f"{number:.5g}" for number in numbers), sep=",", flush=True)
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        main()
+    main(sys.argv[1:])

@@ -5,6 +5,7 @@ SLIDERS = [
     ("01_timing", "alarms-slider", 3),
     ("09_memory_of_a_network", "batch-slider", 320),
     ("13_resnet50_and_vit", "batch-slider", 3),
+    ("16_compiler", "even-slider", 1),
 ]
 # Lesson and cell; each is its lesson's last picture that moves.
 TIMELINES = [

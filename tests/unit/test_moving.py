@@ -21,6 +21,8 @@ CHARTS = {
     "budget": lambda: moving.budget(PARTS, [8e9, 16e9], first=32, most=256),
     # 16 GB of weights leave 4 GB: 2 users of 16,384 tokens with 131,072 bytes each take 4.29 GB.
     "users": lambda: moving.users(8e9, 131_072, {"a card": 20e9}, first=16_384, most=32_768),
+    # A first call of 4 s is saved by 1,000 calls that save 4 ms each.
+    "even": lambda: moving.break_even(5e-3, 1e-3, first=4, title="Even"),
     "zoomable": lambda: moving.zoomable(SPANS, title="A launch", links=[(0, 1)]),
 }
 
@@ -45,6 +47,7 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     words = "With 32, the peak of a step is 4.20 GB: parameters 1.00 GB, activations 3.20 GB."
     assert words in shown("budget")[1]
     assert shown("users")[1].endswith("with 16384 tokens each and 16 bits: a card 1.")
+    assert shown("even")[1].endswith("takes 4 s, the lines cross at call 1,000.")
     assert "spans per lane: CPU 1, GPU 1; 1 launches are joined" in shown("zoomable")[1]
     # Half of the ratios are above 1.02; of three pairs, two or three are in 4 of 8 cases.
     assert "With a limit of 2 %: false: 50% with 1, 50% with 3; found: 50%" in shown("alarms")[1]
@@ -57,6 +60,7 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     [
         ("alarms", {"limit": 0}, "an alarm: 100%; kind: found"),  # both are above 1
         ("amdahl", {"times": 100}, ""),
+        ("even", {"first": 8}, "pays from call 2,000"),
         ("budget", {"batch": 200}, "16 GB: no"),  # it takes 21 GB
         ("users", {"tokens": 4096}, ">7<"),
         ("users", {"bits": 4}, ">7<"),
@@ -106,5 +110,7 @@ def test_a_chart_of_nothing_is_an_error() -> None:
         )
     with pytest.raises(ValueError, match="first must be one of the limits"):
         moving.alarms(RATES, first=0.03, title="")
+    with pytest.raises(ValueError, match="eager must be longer than compiled, 2 s, but got 1 s"):
+        moving.break_even(1, 2, first=1, title="")
     with pytest.raises(ValueError, match="per_token"):
         moving.users(1, 0, {"a card": 1}, first=1, most=2)
