@@ -201,10 +201,10 @@ def allocations(file: Path, device: int = 0) -> pd.DataFrame:
     """The blocks in a snapshot of a GPU's memory, one row per block, in the order of their events.
 
     The file is what ``torch.cuda.memory._dump_snapshot`` writes. Events that allocate or free a
-    block are numbered from 0. Columns: ``bytes``; ``start``, the event that allocated the block, or
-    -1 if it existed before the recording; ``end``, the event that freed it, or the number of events
-    if it was not freed; ``stack``, the lines of the program's own Python code that led to it as
-    "module.function:line", outermost first, joined by ";", empty if there are none.
+    block are numbered from 0. Columns: ``bytes``, as requested; ``start``, the event that allocated
+    the block, or -1 if it existed before the recording; ``end``, the event that freed it, or the
+    number of events if it was not freed; ``stack``, the lines of the program's own Python code that
+    led to it as "module.function:line", outermost first, joined by ";", empty if there are none.
 
     Raises a ValueError if the file is no snapshot, or holds no block of this ``device``.
     """
@@ -222,7 +222,7 @@ def allocations(file: Path, device: int = 0) -> pd.DataFrame:
     for block in (block for segment in segments for block in segment["blocks"]):
         if block["state"].startswith("active") and block["address"] not in alive:
             stack = _own_lines(block.get("frames", []))
-            rows.append([block["size"], _BEFORE, len(events), stack])
+            rows.append([block["requested_size"], _BEFORE, len(events), stack])
     if not rows:
         raise ValueError(
             f"{Path(file).name} holds no block of device {device}: take it while tensors are on "

@@ -388,7 +388,7 @@ def break_even(eager: float, compiled: float, *, first: float, title: str) -> No
     total = {"calculate": "datum.calls * datum.per + datum.once * first", "as": "total"}
     even = {"calculate": f"first / {saved}", "as": "calls"}
     words = {
-        "calculate": "'compiling pays from call ' + format(datum.calls, ',.0f')",
+        "calculate": "'equal after ' + format(datum.calls, ',.0f') + ' calls'",
         "as": "words",
     }
     rule = {"x": axes["x"]}
@@ -420,7 +420,7 @@ def break_even(eager: float, compiled: float, *, first: float, title: str) -> No
         f"Two lines with a slider for the time of the first call, from 0.5 to 60 s. Title: {title}."
         f" The total time against the number of calls; a call takes {eager * 1e3:.1f} ms eager "
         f"and {compiled * 1e3:.1f} ms compiled. If the first call takes {first:g} s, the lines "
-        f"cross at call {first / saved:,.0f}.",
+        f"cross after {first / saved:,.0f} calls.",
     )
 
 

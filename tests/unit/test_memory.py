@@ -118,7 +118,7 @@ def entry(action: str, address: int, size: int, stack: list[dict] | None = None)
 
 
 def block(address: int, size: int, state: str = "active_allocated") -> dict:
-    return {"address": address, "size": size, "state": state}
+    return {"address": address, "size": 512, "requested_size": size, "state": state}
 
 
 FORWARD = frames(("/home/ada/net.py", "forward", 3), (r"C:\ada\train.py", "<module>", 8))

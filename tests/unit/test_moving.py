@@ -47,7 +47,7 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     words = "With 32, the peak of a step is 4.20 GB: parameters 1.00 GB, activations 3.20 GB."
     assert words in shown("budget")[1]
     assert shown("users")[1].endswith("with 16384 tokens each and 16 bits: a card 1.")
-    assert shown("even")[1].endswith("takes 4 s, the lines cross at call 1,000.")
+    assert shown("even")[1].endswith("takes 4 s, the lines cross after 1,000 calls.")
     assert "spans per lane: CPU 1, GPU 1; 1 launches are joined" in shown("zoomable")[1]
     # Half of the ratios are above 1.02; of three pairs, two or three are in 4 of 8 cases.
     assert "With a limit of 2 %: false: 50% with 1, 50% with 3; found: 50%" in shown("alarms")[1]
@@ -60,7 +60,7 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     [
         ("alarms", {"limit": 0}, "an alarm: 100%; kind: found"),  # both are above 1
         ("amdahl", {"times": 100}, ""),
-        ("even", {"first": 8}, "pays from call 2,000"),
+        ("even", {"first": 8}, "equal after 2,000 calls"),
         ("budget", {"batch": 200}, "16 GB: no"),  # it takes 21 GB
         ("users", {"tokens": 4096}, ">7<"),
         ("users", {"bits": 4}, ">7<"),
