@@ -54,6 +54,8 @@ def bars(
         ax.set_xlim(0, max(*lengths, limit[1] if limit else 0, 0) * 1.25 or 1)
     ax.set(title=title, xlabel=f"{xlabel} (log scale)" if log else xlabel)
     _canvas.tick_units(ax, unit)
+    if not log and max(lengths) < 10 and all(float(length).is_integer() for length in lengths):
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))  # counts have no tick at a half
     if not log and len(unit(max(lengths))) > 6:  # the labels of the usual ticks would overlap
         ax.xaxis.set_major_locator(MaxNLocator(5))
     if limit is not None:

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from helpers import plotting, units
-from helpers.plotting import limits
+from helpers.plotting import bar_charts, limits
 
 TRACK = [(10.0, 0.008, "forward", 0), (10.001, 0.004, "conv2d", 1), (10.008, 0.012, "backward", 0)]
 STACKS = {
@@ -232,3 +232,14 @@ def test_no_text_of_a_roofline_covers_another_or_leaves_the_picture(
                 other for key, other in boxes.items() if key not in (name, "memory: ~27.0 GB/s")
             ]
             assert not box.count_overlaps(others), name
+
+
+def test_no_tick_of_counts_is_written_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a count, rounded, would repeat the count next to it."""
+    figures = []
+    monkeypatch.setattr(bar_charts._canvas, "show", lambda figure, *_, **__: figures.append(figure))
+    plotting.bars({"one": 1, "three": 3}, title="T", xlabel="graphs", unit="{:.0f}".format)
+    (figure,) = figures
+    figure.canvas.draw()
+    ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert len(set(ticks)) == len(ticks) > 2
