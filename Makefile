@@ -6,6 +6,7 @@
 # make test-all   everything that a clean machine can check
 # make grade SUBMISSIONS=folder                 a class's exercises (OPTIONS="--due 2026-12-01T23:59")
 # make collect HOMES=/home SUBMISSIONS=folder   a class's exercises, out of the homes of a hub
+# make handout FOLDER=folder                    a copy for students, without the solutions
 # make predictions CLASS=folder                 what a class predicted, as a page (LESSON=01)
 # make slides     a deck for each lesson, in slides/
 # make site       the course as a web site to read, in site/html/
@@ -36,7 +37,7 @@ ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.v
 .PHONY: $(READY)
 endif
 
-.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare trace collect grade predictions lint lock
+.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare trace collect grade handout predictions lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -87,6 +88,9 @@ grade: $(READY) $(GRADERS)
 
 collect: $(READY)
 	@$(BIN)/python -m grading.collect "$(HOMES)" "$(SUBMISSIONS)"
+
+handout: $(READY)
+	@$(BIN)/python -m tools.handout "$(FOLDER)"
 
 predictions: $(READY)
 	@$(BIN)/python -m grading.predictions "$(CLASS)" $(if $(LESSON),--lesson $(LESSON))
