@@ -13,6 +13,7 @@
 # make report MODEL=package.module:function     profile a model of yours, as one page
 # make compare OLD=module:function NEW=module:function     which is faster? (OPTIONS="--seconds 10")
 # make trace FILE=trace.json.gz                 how busy each GPU was, and the trace in your browser
+# make gpu-check  the lessons' cells for GPUs, on your GPU; writes one small file to send
 # make test-twice   the notebooks twice in one kernel, as whoever runs a cell again does
 # make refresh    execute the notebooks in place
 # make lint       the style of code and the rules of notebooks
@@ -37,7 +38,7 @@ ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.v
 .PHONY: $(READY)
 endif
 
-.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare trace collect grade handout predictions lint lock
+.PHONY: lab teach slides site test test-changed test-all test-twice refresh report compare trace collect gpu-check grade handout predictions lint lock
 .DELETE_ON_ERROR:
 
 lab: $(READY)
@@ -70,6 +71,9 @@ refresh: $(READY) $(GRADERS) $(MAKERS) # then the exercises are released from th
 
 report: $(READY)
 	@$(BIN)/python -m tools.report "$(MODEL)"
+
+gpu-check: $(READY)
+	@$(BIN)/python -m tools.gpu_check
 
 compare: $(READY)
 	@$(BIN)/python -m helpers.compare "$(OLD)" "$(NEW)" $(OPTIONS)

@@ -7,30 +7,17 @@ CPU's. That a real GPU gives what the text says of it is checked by whoever has 
 import ast
 import json
 import os
-import re
 from pathlib import Path
 
-import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
-from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from helpers import terminal
-from tools import notebooks, refresh, rules
+from tools import gpu_check, notebooks, refresh
+from tools.gpu_check import for_gpus, gpu_part
 
 PRETENDED = Path(__file__).with_name("pretended_gpu")
-
-
-def for_gpus(cell: NotebookNode) -> bool:
-    """Whether a cell does one thing with a GPU and another without."""
-    asks = r"^if (torch\.cuda\.is_available\(\)|cuda)( and .*)?:"
-    return cell.cell_type == "code" and bool(re.search(asks, cell.source, re.M))
-
-
-LESSONS = [
-    path for path in notebooks.all_of_them() if any(map(for_gpus, notebooks.read(path).cells))
-]
 
 
 @pytest.mark.everything
@@ -133,24 +120,6 @@ def test_a_mistake_is_refused_and_what_is_right_is_not(name: str, refusals: dict
     assert right == ""
 
 
-def gpu_part(lesson: NotebookNode) -> NotebookNode:
-    """A lesson's cells for GPUs, after the cells that bind what they read.
-
-    It ends with the cells for GPUs once more, as a reader runs them.
-    """
-    part, needed = [], set()
-    for cell in reversed([cell for cell in lesson.cells if cell.cell_type == "code"]):
-        tree = rules.parsed(cell)
-        bound = rules.symbols(tree)[1]
-        if for_gpus(cell) or bound & needed:
-            part.insert(0, cell)
-            needed = needed - bound | rules.read_first(tree.body, set())
-    again = [
-        nbformat.from_dict(cell | {"id": f"{cell.id}-again"}) for cell in part if for_gpus(cell)
-    ]
-    return nbformat.from_dict(lesson | {"cells": [*part, *again]})
-
-
 def test_the_part_for_gpus_has_what_its_cells_read() -> None:
     sources = ["import torch", "n = 1", "n = 2", "x = [n for n in range(n)]", "y = 0"]
     ask = "if torch.cuda.is_available():\n    print(x)"
@@ -159,7 +128,7 @@ def test_the_part_for_gpus_has_what_its_cells_read() -> None:
 
 
 @pytest.mark.everything
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", gpu_check.lessons(), ids=lambda path: path.stem)
 def test_cells_for_gpus_run_on_a_pretended_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(PRETENDED), prepend=os.pathsep)
     # A claim on a time of the GPU may fail, because the time is the CPU's.
@@ -170,6 +139,43 @@ def test_cells_for_gpus_run_on_a_pretended_one(path: Path, monkeypatch: pytest.M
         if for_gpus(cell):
             printed = "".join(text for _, text in notebooks.texts(cell.outputs))
             assert "no cuda gpu here" not in printed.lower(), cell.id
+
+
+@pytest.mark.everything
+def test_an_owner_of_a_gpu_gets_one_small_file(tmp_path: Path) -> None:
+    program = """import sys
+from pathlib import Path
+from tools import gpu_check
+
+gpu_check.REPORT = gpu_check.notebooks.ROOT / "reports" / sys.argv[1]
+gpu_check.lessons = lambda: [gpu_check.notebooks.named("01")]
+sys.exit(gpu_check.main())
+"""
+    name = f"{tmp_path.parent.name}-gpu.json"  # runs of these tests may overlap
+    report = notebooks.ROOT / "reports" / name
+    environment = {"PYTHONPATH": os.pathsep.join([str(PRETENDED), str(notebooks.ROOT)])}
+    printed = terminal.terminal(["python", "-c", program, name], notebooks.ROOT, **environment)
+    try:
+        text = report.read_text(encoding="utf-8")
+    finally:
+        report.unlink(missing_ok=True)
+    assert "4 cells, no errors" in printed
+    assert "attach it to an issue" in printed
+    cells = json.loads(text)["lessons"]["01_timing.ipynb"]["cells"]
+    assert {cell["printed"].split()[0] for cell in cells.values()} == {"without", "CUDA"}
+    assert cells.keys() == {"gpu-synchronize", "gpu-events"} | {
+        "gpu-synchronize-again",
+        "gpu-events-again",
+    }
+    assert len(text) < 10_000
+    assert str(Path.home()) not in text
+
+
+def test_without_a_gpu_the_check_says_so(capsys: pytest.CaptureFixture) -> None:
+    if gpu_check.torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert gpu_check.main() == 1
+    assert capsys.readouterr().out.startswith("This PyTorch finds no CUDA GPU, so there is")
 
 
 def profiles_of_everything(source: str) -> list[int]:
