@@ -1,14 +1,19 @@
 """Compare an old and a new version of some work: did its time change, and by how much?
 
-For work in a module: ``python -m helpers.compare module:old module:new``.
+For work in a module: ``python -m helpers.compare module:old module:new``. For one function in two
+folders with two versions of a program: ``python -m helpers.compare base/module:work
+head/module:work``.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import importlib.machinery
 import inspect
 import json
 import math
+import multiprocessing
+import os
 import pkgutil
 import random
 import subprocess
@@ -16,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +41,7 @@ REACH = 1.6  # a difference by so many half-widths above the floor is found in n
 LARGEST_LIMIT = 1.5  # a comparison that would only find more than 50 % is no answer
 SAMPLE_NS = 100_000  # shorter work is repeated in a sample, because reading the clocks takes 1 µs
 RESULT = "helpers.compare: "  # what the line of a process begins with that holds its result
+ABOVE_LIMIT, NOT_DECIDED = 3, 4  # statuses of the command with --limit; 1 and 2 are errors
 
 Work = Callable[[], object]
 
@@ -84,6 +91,17 @@ class Comparison:
             )
         return f"no difference found, where one of {units.percent(self.limits[1] - 1)} would be"
 
+    def exceeds(self, limit: float) -> bool | None:
+        """Whether new takes more than a fraction longer: 0.05 is 5 %. None if it is not known.
+
+        It is known if the confidence interval lies on one side of the limit, and if each version
+        does not differ from itself.
+        """
+        low, high = self.interval
+        if differs(self.null) or low <= 1 + limit < high:
+            return None
+        return low > 1 + limit
+
     def __repr__(self) -> str:
         low, high = map(units.ratio, self.interval)
         speedup, slowdown = self.limits
@@ -95,6 +113,44 @@ class Comparison:
             f"    would be found in nine of ten cases: {units.percent(1 - speedup)} less time, "
             f"{units.percent(slowdown - 1)} more time"
         )
+
+
+class WorkFailed(Exception):
+    """Work in another process failed; the message is the reason as ``in_one_line`` has it."""
+
+
+class WorkInFolder:
+    """A function of a module in a folder: a process of its own imports it there, and measures it.
+
+    One process could not import two modules of the same name, and each version must import its
+    own version of all that it needs.
+    """
+
+    def __init__(self, role: str, name: str, other_name: str) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self.connection, connection = spawn.Pipe()
+        self.process = spawn.Process(target=serve, args=(connection, role, name, other_name))
+        self.process.start()
+        connection.close()  # or the end of the process would not be noticed
+
+    def sample(self, repeats: int) -> tuple[int, int, int]:
+        """What ``sample`` returns in the process. Raises WorkFailed with the reason."""
+        try:
+            with contextlib.suppress(ConnectionError):  # the reason may have been sent
+                self.connection.send(repeats)
+            answer = self.connection.recv()
+        except (EOFError, ConnectionError):
+            self.process.join()
+            raise WorkFailed(f"the process ended with {self.process.exitcode}") from None
+        if isinstance(answer, str):
+            raise WorkFailed(answer)
+        return answer
+
+    def close(self) -> None:
+        """End the process, after the call that it is making."""
+        with contextlib.suppress(ConnectionError):
+            self.connection.send(None)
+        self.connection.close()
 
 
 def differs(interval: tuple[float, float]) -> bool:
@@ -122,7 +178,9 @@ def compare(
 
     Two functions without arguments are measured in this process. Two names such as
     ``"module:function"`` are measured in new processes, one block in each, because a process can
-    favour one version as long as it lives.
+    favour one version as long as it lives. If a name begins with a folder, as in
+    ``"base/module:function"``, each version has a process of its own, which is started in its
+    folder and imports from there, so two versions of the same modules can be compared.
 
     New is slower or faster if the 95 % confidence interval of the ratio of their times lies above
     or below 1 by more than 1 %. There is no verdict if either version differs from itself in the
@@ -193,25 +251,35 @@ def mean_and_interval(logarithms: list[float]) -> tuple[float, tuple[float, floa
     return ratio, (low, high)
 
 
-def calls_per_sample(old: Work, new: Work) -> int:
+def calls_per_sample(old: Work | WorkInFolder, new: Work | WorkInFolder) -> int:
     """How many calls of each version a sample needs, found after a warm-up."""
     for name, work in (("old", old), ("new", new)):  # these calls are the warm-up
-        result = work()
-        if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
-            kind = type(result).__name__.replace("_", " ")
-            if inspect.iscoroutine(result):
-                result.close()  # or Python warns that it was never awaited
-            raise TypeError(
-                f"{name} must be a function whose call does the work, but its call only returned a "
-                f"{kind}: give a function that runs it to its end"
-            )
+        if isinstance(work, WorkInFolder):
+            work.sample(1)  # after the first call, which its process makes
+        else:
+            first_call(name, work)
     repeats = 1
     while sample(old, repeats)[1] + sample(new, repeats)[1] < 2 * SAMPLE_NS:
         repeats *= 2
     return repeats
 
 
-def measure_block(old: Work, new: Work, repeats: int, seconds: float) -> Block:
+def first_call(name: str, work: Work) -> None:
+    """Call old or new, and raise TypeError if this only returned what would do the work."""
+    result = work()
+    if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        kind = type(result).__name__.replace("_", " ")
+        if inspect.iscoroutine(result):
+            result.close()  # or Python warns that it was never awaited
+        raise TypeError(
+            f"{name} must be a function whose call does the work, but its call only returned a "
+            f"{kind}: give a function that runs it to its end"
+        )
+
+
+def measure_block(
+    old: Work | WorkInFolder, new: Work | WorkInFolder, repeats: int, seconds: float
+) -> Block:
     """Time one round or more, for so many seconds: in each, both versions twice, in random order.
 
     By chance, this order makes a version differ from itself in at most about one of twenty
@@ -228,8 +296,10 @@ def measure_block(old: Work, new: Work, repeats: int, seconds: float) -> Block:
     return summary(np.array(rounds), repeats)
 
 
-def sample(work: Work, repeats: int) -> tuple[int, int, int]:
+def sample(work: Work | WorkInFolder, repeats: int) -> tuple[int, int, int]:
     """Of so many calls: nanoseconds of CPU time and of wall time, and whether to use wall time."""
+    if isinstance(work, WorkInFolder):
+        return work.sample(repeats)
     waits, process, thread = waits_of_thread(), time.process_time_ns(), time.thread_time_ns()
     start = time.perf_counter_ns()
     for _ in range(repeats):
@@ -297,29 +367,93 @@ def measure_in_process(old: str, new: str, seconds: float) -> Block:
     return Block(**json.loads(results[-1].removeprefix(RESULT)))
 
 
+def serve(connection: Connection, role: str, name: str, other_name: str) -> None:
+    """Import a function in its folder, and measure it as often as ``WorkInFolder`` asks."""
+    try:
+        folder, function = folder_and_function(name)
+        other_folder, _ = folder_and_function(other_name)
+        started_in, earlier = str(Path.cwd()), set(sys.modules)
+        os.chdir(folder)  # where its modules are found, and not where the command was started
+        sys.path[:] = [str(folder), *(entry for entry in sys.path if entry != started_in)]
+        work = pkgutil.resolve_name(function)
+        first_call(role, work)
+        refuse_other_modules(function, folder, other_folder, set(sys.modules) - earlier)
+        for repeats in iter(connection.recv, None):
+            connection.send(sample(work, repeats))
+    except (Exception, SystemExit) as error:
+        connection.send(in_one_line(error))
+
+
+def folder_and_function(name: str) -> tuple[Path, str]:
+    """The folder and the rest of ``folder/module:function``, whose folder may be missing."""
+    folder, _, function = name.rpartition("/")
+    return Path(folder).resolve(), function
+
+
+def refuse_other_modules(function: str, folder: Path, other_folder: Path, names: set[str]) -> None:
+    """Raise ImportError if a version has imported, by these names, what is not its own.
+
+    Then both versions would run the same code, and no difference would ever be found.
+    """
+    module = function.partition(":")[0]
+    file = getattr(sys.modules[module], "__file__", None)
+    if not file or not Path(file).resolve().is_relative_to(folder):
+        raise ImportError(f"{folder} has no module {module}: Python found {file or 'its own'}")
+    installed = Path(sys.prefix).resolve()
+    for name in names:
+        path = Path(getattr(sys.modules[name], "__file__", None) or folder).resolve()
+        allowed = path.is_relative_to(folder) or path.is_relative_to(installed)
+        if path.is_relative_to(other_folder) and not allowed:
+            raise ImportError(
+                f"the version in {folder} imports {name} from {other_folder}, which is the other "
+                "version: install neither, and name the folder that contains the package"
+            )
+
+
+def in_one_line(error: BaseException) -> str:
+    """The kind and the message of an error, and whether another package helpers is there."""
+    if isinstance(error, WorkFailed):
+        return str(error)
+    message = " ".join(str(error).split())
+    other = another_helpers() if isinstance(error, ImportError | AttributeError) else ""
+    return f"{type(error).__name__}: {message or 'no message'}{other}"
+
+
+def measure_named(old: str, new: str, seconds: float) -> Block:
+    """``measure_block`` for two names, in this process or, if they have folders, in two others."""
+    if "/" not in old + new:
+        works = [pkgutil.resolve_name(name) for name in (old, new)]
+        return measure_block(*works, calls_per_sample(*works), seconds)
+    with contextlib.ExitStack() as stack:
+        pairs = (("old", old, new), ("new", new, old))
+        works = [stack.enter_context(contextlib.closing(WorkInFolder(*pair))) for pair in pairs]
+        return measure_block(*works, calls_per_sample(*works), seconds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="compare", description="Which version is faster?")
-    parser.add_argument("old", help="a function without arguments, as module:function")
+    parser.add_argument("old", help="a function without arguments, as [folder/]module:function")
     parser.add_argument("new", help="the same")
     parser.add_argument("--seconds", type=float, default=10, help="time for measuring, at most")
     words = "measure until a slowdown or speedup by this fraction would be found (0.05 is 5 %%)"
     parser.add_argument("--difference", type=float, default=0.05, help=words)
+    words = "exit with %d if new takes more than this fraction longer, with %d if it is not known"
+    parser.add_argument("--limit", type=float, help=words % (ABOVE_LIMIT, NOT_DECIDED))
     parser.add_argument("--block", type=float, help="measure one block of so many seconds")
     options = parser.parse_args()
     if options.block:
         try:
-            works = [pkgutil.resolve_name(name) for name in (options.old, options.new)]
-            block = measure_block(*works, calls_per_sample(*works), options.block)
+            block = measure_named(options.old, options.new, options.block)
         except (Exception, SystemExit) as error:
-            message = " ".join(str(error).split())  # in one line
-            other = another_helpers() if isinstance(error, ImportError | AttributeError) else ""
-            sys.exit(f"{type(error).__name__}: {message or 'no message'}{other}")
+            sys.exit(in_one_line(error))
         # On a line that the work has not begun.
         print(f"\n{RESULT}{json.dumps(dataclasses.asdict(block))}", flush=True)
         return
     if Path(units.__file__).parent != Path(__file__).parent:
         sys.exit(f"This program needs the course's package helpers.{another_helpers()}")
     try:
+        if options.limit is not None:
+            _input.not_negative("limit", options.limit)
         result = compare(options.old, options.new, options.seconds, options.difference, show)
     except (TypeError, ValueError, subprocess.TimeoutExpired) as error:
         sys.exit(str(error))
@@ -331,6 +465,25 @@ def main() -> None:
             "Other programs, or threads that wait for each other, may have disturbed this. With "
             "one thread, it may succeed: OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 before the command."
         )
+    if options.limit is not None:
+        exceeds = result.exceeds(options.limit)
+        print(about_limit(options.old, options.new, options.limit, result))
+        sys.exit({True: ABOVE_LIMIT, False: 0, None: NOT_DECIDED}[exceeds])
+
+
+def about_limit(old: str, new: str, limit: float, result: Comparison) -> str:
+    """A sentence that says whether new takes more than a fraction longer than old."""
+    percent = f"the limit of {100 * limit:g} % more time"
+    answer = {
+        True: f"{new} exceeds {percent}",
+        False: f"{new} keeps {percent}",
+        None: f"It is not known whether {new} exceeds {percent}",
+    }[result.exceeds(limit)]
+    itself = differs(result.null)
+    low, high = map(units.ratio, result.null if itself else result.interval)
+    what = "each version against itself takes" if itself else "it takes"
+    whose = "" if itself else f" of {old}"
+    return f"{answer}: {what} {low} to {high} the time{whose} (95 % confidence interval)."
 
 
 def another_helpers() -> str:

@@ -194,6 +194,108 @@ def test_work_that_waits_or_is_done_elsewhere_is_judged_by_wall_time(of: str) ->
     assert result.ratio > 1.5
 
 
+@pytest.mark.parametrize(
+    ("logarithms", "nulls", "exceeds", "sentence"),
+    [
+        ([0.09, 0.10, 0.11, 0.10, 0.10], None, True, "b exceeds the limit of 5 % more time: it"),
+        ([0.03, 0.04, 0.02, 0.03, 0.03], None, False, "b keeps the limit of 5 % more time: it"),
+        ([-0.5, -0.1, -0.4, -0.2, -0.3], None, False, "b keeps the limit of 5 % more time: it"),
+        ([0.04, 0.06, 0.05, 0.07, 0.03], None, None, "It is not known whether b exceeds the limit"),
+        ([0.1] * 5, [0.05] * 5, None, "5 % more time: each version against itself takes ~1.05×"),
+    ],
+)
+def test_a_limit_is_exceeded_or_kept_only_if_the_interval_does_not_contain_it(
+    logarithms: list[float], nulls: list[float] | None, exceeds: bool | None, sentence: str
+) -> None:
+    result = conclude(blocks_of(logarithms, nulls))
+    assert result.exceeds(0.05) is exceeds
+    words = comparing.about_limit("a", "b", 0.05, result)
+    assert sentence in words
+    assert words.endswith("(95 % confidence interval).")
+
+
+@pytest.mark.parametrize(
+    ("logarithm", "spread", "status"), [(0.1, 0, 3), (0.02, 0, 0), (0.05, 0.02, 4)]
+)
+def test_with_a_limit_the_command_ends_with_a_status(
+    logarithm: float,
+    spread: float,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = conclude(blocks_of([logarithm + step * spread for step in (-1, 0, 1, 0, 0)]))
+    monkeypatch.setattr(comparing, "compare", lambda *_: result)
+    monkeypatch.setattr(sys, "argv", ["compare", "m:a", "m:b", "--limit", "0.05"])
+    with pytest.raises(SystemExit) as ended:
+        comparing.main()
+    assert ended.value.code == status
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("m:b, compared with m:a: ")
+    assert lines[-1] == comparing.about_limit("m:a", "m:b", 0.05, result)
+
+
+def test_a_limit_that_is_no_fraction_ends_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["compare", "m:a", "m:b", "--limit", "-5"])
+    with pytest.raises(SystemExit, match=r"limit must be .* not negative, but got -5"):
+        comparing.main()
+
+
+def in_two_folders(folder: Path, old: str, new: str) -> None:
+    """A module ``versions`` in the folders old and new, and in both a module that it imports."""
+    for name, amount, text in (("old", 3000, old), ("new", 9000, new)):
+        (folder / name).mkdir()
+        (folder / name / "versions.py").write_text(text)
+        (folder / name / "amount.py").write_text(f"number = {amount}")
+
+
+WORKS = """
+def work():
+    import amount  # not before the first call
+    sum(range(amount.number))
+    print("printed by the work", end="")
+"""
+
+
+def test_a_module_in_two_folders_is_imported_from_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_two_folders(tmp_path, WORKS, WORKS)
+    (tmp_path / "amount.py").write_text("number = 1")  # in the folder of the command
+    monkeypatch.chdir(tmp_path)
+    block = comparing.measure_in_process("old/versions:work", "new/versions:work", 0.1)
+    assert 2 < math.exp(block.change[0]) < 4.5
+    monkeypatch.chdir(tmp_path / "new")  # a folder may be missing, and one may be above another
+    block = comparing.measure_in_process("../old/versions:work", "versions:work", 0.1)
+    assert 2 < math.exp(block.change[0]) < 4.5
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        ("def work(): raise ZeroDivisionError('in new')", "ZeroDivisionError: in new$"),
+        ("import os\ndef work(): os._exit(3)", "the process ended with 3$"),
+        ("def works(): pass", "AttributeError: module 'versions' has no attribute 'work'"),
+        ("def work(): yield", "TypeError: new must be .* only returned a generator"),
+        ("import sys\nsys.path.insert(0, '../old')\nimport other\ndef work(): pass", "install"),
+        (None, "ModuleNotFoundError: No module named 'versions'"),
+    ],
+)
+def test_what_is_wrong_in_a_folder_ends_in_one_sentence(
+    new: str | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_two_folders(tmp_path, WORKS, new or "")
+    (tmp_path / "old" / "other.py").touch()
+    if new is None:
+        (tmp_path / "new" / "versions.py").unlink()
+    monkeypatch.chdir(tmp_path)
+    names = "'old/versions:work' and 'new/versions:work'"
+    with pytest.raises(ValueError, match=f"{names} could not be compared: .*{reason}") as raised:
+        compare("old/versions:work", "new/versions:work", seconds=0.1)
+    assert "\n" not in str(raised.value)
+
+
 @pytest.mark.everything
 def test_a_data_loader_with_workers_is_judged_by_wall_time() -> None:
     images = torch.rand(64, 100)
