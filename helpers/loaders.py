@@ -62,16 +62,25 @@ def write_pieces(folder: Path, count: int, size: int) -> tuple[Path, list[Path]]
     return one_file, many_files
 
 
-def drop_from_cache(paths: Iterable[Path]) -> None:
-    """Ask Linux to forget the data of these files, but not their names, so that it reads them."""
+def save_to_disk(paths: Iterable[Path]) -> None:
+    """Wait until the data of these files are on the disk: Linux drops nothing else from memory."""
 
-    def drop(path: Path) -> None:
+    def save(path: Path) -> None:
         with path.open("rb") as file:
-            os.fsync(file.fileno())  # only what is on the disk can be dropped
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # all of it
+            os.fsync(file.fileno())
 
     with ThreadPoolExecutor(32) as pool:
-        list(pool.map(drop, paths))
+        list(pool.map(save, paths))
+
+
+def drop_from_cache(paths: Iterable[Path]) -> None:
+    """Ask Linux to forget the data of these files, but not their names, so that it reads them.
+
+    Call ``save_to_disk`` once after the files were written, and before this.
+    """
+    for path in paths:
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # all of it
 
 
 def rank_traces(folder: Path, cases: Iterable[str], ranks: int = 2) -> pd.DataFrame:

@@ -5,6 +5,8 @@ uses. Then it sets this number to one, as a DataLoader does in each worker, and
 prints how many threads the process has: the main thread and those of NumPy.
 """
 
+import gc
+
 import numpy  # noqa: F401 - starts its threads when it is imported
 import psutil
 import torch
@@ -12,3 +14,5 @@ import torch
 print(torch.get_num_threads())
 torch.set_num_threads(1)
 print(psutil.Process().num_threads())
+
+gc.freeze()  # so that Python ends without searching all objects of PyTorch

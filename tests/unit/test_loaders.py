@@ -46,6 +46,7 @@ def test_an_epoch_is_recorded_by_process() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has posix_fadvise")
 def test_pieces_are_the_same_in_one_file_and_in_many(tmp_path: Path) -> None:
     one, many = loaders.write_pieces(tmp_path, count=3, size=10)
+    loaders.save_to_disk([one, *many])
     loaders.drop_from_cache([one, *many])
     assert one.read_bytes() == b"".join(path.read_bytes() for path in many)
     assert one.stat().st_size == 30
