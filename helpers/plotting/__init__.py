@@ -10,11 +10,13 @@ from helpers.plotting.bar_charts import bar_columns, bar_rows, bars, stacked_bar
 from helpers.plotting.comparisons import compared, curves, dots, function_lines, ladder, requests
 from helpers.plotting.distributions import histogram, intervals, spread
 from helpers.plotting.grids import counts, errors, images, outcomes
+from helpers.plotting.histories import history
 from helpers.plotting.hot_spots import icicle, line_heat_map
 from helpers.plotting.lanes import activity
 from helpers.plotting.limits import memory, roofline
 from helpers.plotting.moving import (
     alarms,
+    alarms_by_limit,
     amdahl,
     break_even,
     budget,

@@ -5,7 +5,7 @@ kernel, a widget or a network, and also from a stored notebook. Its text form sa
 shows at its first position; ``make refresh`` adds a still picture for decks and for GitHub.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import pandas as pd
@@ -211,32 +211,15 @@ def alarms(
     first = round(100 * first, 4)
     if first not in limits:
         raise ValueError(f"first must be one of the limits, {limits} in %, but got {first} %")
-    rows = [
-        {"kind": kind, "limit": round(100 * limit, 4), "pairs": pairs, "chance": round(chance, 4)}
-        for kind, by in rates.items()
-        for (limit, pairs), chance in by.items()
-    ]
+    rows = _alarm_rows(rates)
     most = max(row["pairs"] for row in rows)
-    axes = {
-        "x": _quantity(
-            "pairs",
-            "pairs of calls (log scale)",
-            scale={"type": "log", "nice": False},
-            axis={"values": sorted({row["pairs"] for row in rows}), "grid": False},
-        ),
-        "y": _quantity(
-            "chance",
-            "fraction of tests with an alarm",
-            scale={"domain": [0, 1]},
-            axis={"format": ".0%"},
-        ),
-        "color": {
-            "field": "kind",
-            "type": "nominal",
-            "legend": None,
-            "scale": {"domain": [*rates], "range": [RED, BLUE, GREEN, ORANGE, GREY]},
-        },
-    }
+    pairs = _quantity(
+        "pairs",
+        "pairs of calls (log scale)",
+        scale={"type": "log", "nice": False},
+        axis={"values": sorted({row["pairs"] for row in rows}), "grid": False},
+    )
+    axes = _alarm_axes(rates, pairs)
     step = limits[1] - limits[0] if len(limits) > 1 else 1
     labels = [  # the first one below its curve's end and the next above: the ends may meet
         {
@@ -274,6 +257,70 @@ def alarms(
         )
         + ".",
     )
+
+
+def alarms_by_limit(
+    rates: Mapping[str, Mapping[tuple[float, int], float]], *, first: int, title: str
+) -> None:
+    """How often a limit raises an alarm, against the limit, for a number of pairs to choose.
+
+    ``rates`` is as for ``alarms``, at most five kinds. There is a button for each number of pairs,
+    and ``first`` is the one that is pressed at the beginning.
+    """
+    _input.filled("rates", rates, what="kind of comparison")
+    rows = _alarm_rows(rates)
+    numbers = sorted({row["pairs"] for row in rows})
+    if first not in numbers:
+        raise ValueError(f"first must be one of the numbers of pairs, {numbers}, but got {first}")
+    axes = _alarm_axes(rates, _quantity("limit", "limit in %", scale={"nice": False}))
+    axes["color"]["legend"] = {"title": None, "orient": "top", "columns": 2, "labelLimit": 0}
+    limits = sorted({row["limit"] for row in rows})
+    told = limits[:: max(1, len(limits) // 4)]  # a text with each limit would be long
+    buttons = {"input": "radio", "options": numbers, "name": "pairs of calls: "}
+    show_moving(
+        {
+            "title": title,
+            "params": [{"name": "pairs", "value": first, "bind": buttons}],
+            "data": {"values": rows},
+            "transform": [{"filter": "datum.pairs == pairs"}],
+            "mark": {"type": "line", "point": True, "tooltip": True},
+            "encoding": axes,
+        },
+        f"Curves with a button for each number of pairs: {', '.join(map(str, numbers))}. Title: "
+        f"{title}. The chance of an alarm against the limit. With {first}: "
+        + "; ".join(
+            f"{kind}: "
+            + ", ".join(
+                f"{row['chance']:.0%} at {row['limit']:g} %"
+                for row in rows
+                if row["kind"] == kind and row["pairs"] == first and row["limit"] in told
+            )
+            for kind in rates
+        )
+        + ".",
+    )
+
+
+def _alarm_rows(rates: Mapping[str, Mapping[tuple[float, int], float]]) -> list[dict]:
+    """A row per point of all curves, with the limit in %."""
+    return [
+        {"kind": kind, "limit": round(100 * limit, 4), "pairs": pairs, "chance": round(chance, 4)}
+        for kind, by in rates.items()
+        for (limit, pairs), chance in by.items()
+    ]
+
+
+def _alarm_axes(kinds: Iterable[str], x: dict) -> dict:
+    """The axes of curves of alarms, with a colour for each kind."""
+    chance = _quantity(
+        "chance",
+        "fraction of tests with an alarm",
+        scale={"domain": [0, 1]},
+        axis={"format": ".0%"},
+    )
+    colours = {"domain": [*kinds], "range": [RED, BLUE, GREEN, ORANGE, GREY]}
+    colour = {"field": "kind", "type": "nominal", "legend": None, "scale": colours}
+    return {"x": x, "y": chance, "color": colour}
 
 
 def roofline_by_batch(

@@ -1,11 +1,12 @@
 """What a reader does to a picture that moves, in JupyterLab and on the site."""
 
-# Lesson, cell, and where its slider is turned to.
+# Lesson, cell, and where its slider is turned to, or which of its buttons is pressed.
 SLIDERS = [
     ("01_timing", "alarms-slider", 3),
     ("09_memory_of_a_network", "batch-slider", 320),
     ("13_resnet50_and_vit", "batch-slider", 3),
     ("16_compiler", "even-slider", 1),
+    ("17_keep_it_fast", "limit-curves", 101),
 ]
 # Lesson and cell; each is its lesson's last picture that moves.
 TIMELINES = [
@@ -16,9 +17,12 @@ TIMELINES = [
 
 
 def turn(place, value: float) -> tuple[str, str]:
-    """Turn a picture's slider: what the picture showed before, and what it shows now."""
-    slider = place.query_selector("input[type=range]")
+    """Turn a picture's slider or press its button: what it showed before, and what it shows now."""
     before = drawn(place)
+    if button := place.query_selector(f"input[type=radio][value='{value}']"):
+        button.click()
+        return before, drawn(place)
+    slider = place.query_selector("input[type=range]")
     slider.evaluate(
         "(it, value) => { it.value = value; it.dispatchEvent(new Event('input')); }", value
     )

@@ -22,14 +22,14 @@ def test_any_faults_make_a_program_that_computes_the_same(tmp_path: Path) -> Non
     assert max(losses) - min(losses) < 1e-3
 
 
-def test_each_regression_is_added_once_and_computes_the_same(tmp_path: Path) -> None:
+def test_each_change_is_made_once_and_computes_the_same(tmp_path: Path) -> None:
     losses = []
-    for name in (None, *faults.REGRESSIONS):
+    for name in (None, *faults.CHANGES):
         program = faults.load([name] if name else [], tmp_path / "any.py")
         _, final = program.train(*program.png_files(12), epochs=2, log=io.StringIO(), seed=0)
         losses.append(final.item())
     assert max(losses) - min(losses) < 1e-4
-    with pytest.raises(ValueError, match=r"must have one place for the regression 'stack'"):
+    with pytest.raises(ValueError, match=r"must have one place for the change 'stack'"):
         faults.source(["copy", "stack"])
 
 

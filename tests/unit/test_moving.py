@@ -12,11 +12,13 @@ PARTS = {"parameters": (1e9, 0.0), "activations": (0.0, 1e8)}
 SPANS = [("CPU", 0.0, 1.0, "launch"), ("GPU", 2.0, 5.0, "kernel")]
 INTENSITIES = {"a layer": {1: 0.5, 64: 32.0}, "a second": {1: 20.0, 64: 21.0}}
 RATES = alarms.rates({"false": [0.9, 1.04], "found": [1.01, 1.2]}, [0, 0.02, 0.04], [1, 3])
+FALSE_ALARMS = {"false": {(0.0, 1): 0.5, (0.02, 1): 0.4, (0.0, 3): 0.5, (0.02, 3): 0.25}}
 CHARTS = {
     "roofline": lambda: moving.roofline_by_batch(
         INTENSITIES, peak=8e10, bandwidth=1e10, title="A roof"
     ),
     "alarms": lambda: moving.alarms(RATES, first=0.02, title="A limit"),
+    "by_limit": lambda: moving.alarms_by_limit(FALSE_ALARMS, first=1, title="Pairs"),
     "amdahl": lambda: moving.amdahl(first=4),
     "budget": lambda: moving.budget(PARTS, [8e9, 16e9], first=32, most=256),
     # 16 GB of weights leave 4 GB: 2 users of 16,384 tokens with 131,072 bytes each take 4.29 GB.
@@ -51,6 +53,7 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     assert "spans per lane: CPU 1, GPU 1; 1 launches are joined" in shown("zoomable")[1]
     # Half of the ratios are above 1.02; of three pairs, two or three are in 4 of 8 cases.
     assert "With a limit of 2 %: false: 50% with 1, 50% with 3; found: 50%" in shown("alarms")[1]
+    assert shown("by_limit")[1].endswith("With 1: false: 50% at 0 %, 40% at 2 %.")
     words = "rises with ~10.0 GB/s and is flat at ~80.0 GFLOP/s. a layer: 0.5 FLOP/B at batch 1"
     assert words in shown("roofline")[1]
 
@@ -59,6 +62,7 @@ def test_the_text_says_what_is_seen_at_first(shown) -> None:
     ("name", "values", "seen"),
     [
         ("alarms", {"limit": 0}, "an alarm: 100%; kind: found"),  # both are above 1
+        ("by_limit", {"pairs": 3}, "an alarm: 25%; kind: false"),
         ("amdahl", {"times": 100}, ""),
         ("even", {"first": 8}, "equal after 2,000 calls"),
         ("budget", {"batch": 200}, "16 GB: no"),  # it takes 21 GB
@@ -110,6 +114,8 @@ def test_a_chart_of_nothing_is_an_error() -> None:
         )
     with pytest.raises(ValueError, match="first must be one of the limits"):
         moving.alarms(RATES, first=0.03, title="")
+    with pytest.raises(ValueError, match=r"one of the numbers of pairs, \[1, 3\], but got 5"):
+        moving.alarms_by_limit(RATES, first=5, title="")
     with pytest.raises(ValueError, match="eager must be longer than compiled, 2 s, but got 1 s"):
         moving.break_even(1, 2, first=1, title="")
     with pytest.raises(ValueError, match="per_token"):

@@ -29,6 +29,13 @@ PICTURES = {  # the arguments of a picture, and its alt text
         "batch of 1 ~1.00 GFLOP/s, batch of 64 ~2.00 GFLOP/s; utilisation: batch of 1 ~10.0 %, "
         "batch of 64 ~20.0 %.",
     ],
+    "history": [
+        ([{"one": [1.0, 1.05], "all": [1.0, 1.2]}], {"limit": 1.1, "lines": {"the step": 1}}),
+        "Histories. Title: T. x axis: commit. one: 2 commits, first ~1.00×, lowest ~1.00×, highest "
+        "~1.05×, last ~1.05×; all: 2 commits, first ~1.00×, lowest ~1.00×, highest ~1.20×, last "
+        "~1.20×; a dashed line in the first panel at ~1.10×; a vertical line, the step, at commit "
+        "1.",
+    ],
     "training_steps": [
         ([STEPS], {}),
         "Timeline. Title: T. x axis: time. 2 tracks over 185.5 ms. step on the CPU: 2 spans, "
@@ -50,6 +57,7 @@ def test_a_picture_says_what_it_shows(name: str, shown: list[dict]) -> None:
     [
         ("speed_by_batch", [{1: 0.0}, 1e6], {"peak": 1e9}, "latency[1] must be the time of a"),
         ("speed_by_batch", [{1: 1.0}, 1e6], {"peak": 0}, "peak must be a rate in FLOP/s, finite"),
+        ("history", [{"one": [1.0, 0.0]}], {}, "panels['one'][1] must be a ratio, finite and posi"),
         ("training_steps", [STEPS[:0]], {}, "steps must hold at least one step, but got none"),
     ],
 )
