@@ -11,6 +11,8 @@ from grading import spreadsheets
 from tools import notebooks
 
 COLUMNS = ["student", "lesson", "task", "points", "of", "reason"]
+# What a check says of a harness that attacks have fooled; it names them.
+FOOLED = re.compile(r"attacks that fool measure: expected \[\], but got \[([\w', ]+)")
 
 
 def write(out: Path, results: list[dict]) -> None:
@@ -113,6 +115,23 @@ def class_page(results: list[dict], grades: pd.DataFrame) -> Iterator[str]:
             common = reasons[lesson, task].most_common(5)
             instead = "; ".join(f"{n} × {as_code(why)}" for why, n in common)
             yield f"| {task} | {missed} of {len(sums)} | {instead} |"
+        yield ""
+        yield from attacks([result for result in results if result["lesson"] == lesson])
+
+
+def attacks(results: list[dict]) -> Iterator[str]:
+    """A table of the attacks that fooled the harnesses of a class, if any did.
+
+    A harness counts once for each attack, however many checks name it.
+    """
+    fooled = Counter[str]()
+    for result in results:
+        lists = FOOLED.findall("\n".join(result["failures"].values()))
+        fooled.update({name for listed in lists for name in re.findall(r"\w{1,30}", listed)})
+    if fooled:
+        yield "| attack | harnesses that it fooled |\n|---|---|"
+        for name, count in fooled.most_common(50):
+            yield f"| {as_code(name)} | {count} of {len(results)} |"
         yield ""
 
 
