@@ -19,10 +19,12 @@ def history(
     ``panels`` maps the label of a y axis to its ratios (1 means no change), one for each commit,
     counted from 0; all have the same number. In the first panel, a red dashed line is drawn at
     ``limit``, above which a test raises an alarm. ``lines`` maps names to commits, at which a
-    vertical line is drawn through all panels.
+    vertical line is drawn through all panels, at most two.
     """
     _input.filled("panels", panels, what="panel")
     lines = lines or {}
+    if len(lines) > 2:
+        raise ValueError(f"lines must hold at most two commits, but got {len(lines)}")
     figure = _canvas.sheet(7.2, 0.9 + 1.7 * len(panels))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     marks = []
