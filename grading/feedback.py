@@ -96,8 +96,8 @@ def contents(notebook: NotebookNode, result: dict) -> str:
     titles, places = {}, defaultdict(str)
     for cell in notebook.cells:
         task, kind = ("", "") if cell.id == "title" else exercise_sets.split_id(cell.id)
-        if kind == "text":
-            titles[task] = cell.source.partition("\n")[0].lstrip("# ")
+        if kind == "text":  # a task's first one has its title
+            titles.setdefault(task, cell.source.partition("\n")[0].lstrip("# "))
         if utils.is_grade(cell) and not places[task]:
             places[task] = cell.metadata.nbgrader.grade_id
     lines = []

@@ -206,7 +206,8 @@ class Assignment:
 @pytest.fixture(scope="module")
 def assignment() -> Assignment:
     clock = time.perf_counter
-    made = Assignment()
+    with torch.no_grad():  # the set-up switches gradients off, here for a while only
+        made = Assignment()
     assert time.perf_counter is clock
     return made
 

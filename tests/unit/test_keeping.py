@@ -2,13 +2,17 @@
 
 import random
 import time
+from itertools import pairwise
+from statistics import median
 
+import numpy as np
 import pytest
 import torch
 
 from helpers import keeping
 from helpers.exercises import WrongAnswer
 from helpers.keeping import CHANGES, PROGRAM
+from tools import notebooks
 
 # The counts of each kind, written once more than in the solution of the set.
 COUNTS = """
@@ -127,19 +131,66 @@ def test_checks_of_alarms_find_a_missed_regression_and_a_false_alarm(program: st
         keeping.check_alarms(lambda *_: [[], ["an error"]], "", program, [])
 
 
-def test_a_history_has_a_jump_in_a_drift_and_disturbed_commits() -> None:
+@pytest.mark.parametrize(("counts", "message"), [(None, "got None"), ({}, "at least 1, but got 0")])
+def test_an_empty_function_of_counts_gets_no_tick(
+    counts: dict | None, message: str, program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def count(text: str, programs: list[str], waits: list[float]) -> list:
+        return [[counts for _ in programs], []]
+
+    with pytest.raises(WrongAnswer, match=message):
+        keeping.check_alarms(count, "", program, ["features"])
+    assert "✓" not in capsys.readouterr().out
+
+
+def test_a_history_has_a_step_in_a_drift_and_disturbed_commits() -> None:
     for number in range(30):
-        ratios, jump = keeping.history(random.Random(number))
+        ratios, step = keeping.history(random.Random(number))
         y = torch.tensor(ratios, dtype=torch.float64)
         commits = torch.arange(200, dtype=torch.float64)
-        columns = torch.stack([torch.ones(200), commits, commits >= jump], dim=1).double()
-        level, slope, step = torch.linalg.lstsq(columns, y[:, None]).solution[:, 0].tolist()
+        columns = torch.stack([torch.ones(200), commits, commits >= step], dim=1).double()
+        level, slope, size = torch.linalg.lstsq(columns, y[:, None]).solution[:, 0].tolist()
         assert level == pytest.approx(1, abs=0.01)
         assert 0.0002 < abs(slope) < 0.0007
-        assert 0.02 < step < 0.05
-        assert 30 <= jump <= 170
-        disturbed, same_jump = keeping.history(random.Random(number), disturbed=10)
+        assert 0.02 < size < 0.05
+        assert 30 <= step <= 170
+        disturbed, same_step = keeping.history(random.Random(number), disturbed=10)
         higher = [round(new - old, 6) for new, old in zip(disturbed, ratios, strict=True)]
-        assert same_jump == jump
-        assert higher.count(0) == 190
-        assert all(difference == 0 or 0.0499 <= difference <= 0.1501 for difference in higher)
+        places = [commit for commit, difference in enumerate(higher) if difference != 0]
+        assert same_step == step
+        assert len(places) == 10
+        assert min(after - before for before, after in pairwise(places)) >= 6
+        assert all(0.1999 <= higher[place] <= 0.6001 for place in places)
+
+
+def test_disturbed_commits_reach_from_the_first_to_the_last() -> None:
+    full, _ = keeping.history(random.Random(0), disturbed=34)
+    assert sum(ratio > 1.15 for ratio in full) == 34
+    firsts_and_lasts = set()
+    for number in range(100):
+        ratios, _ = keeping.history(random.Random(number), disturbed=33)
+        firsts_and_lasts |= {commit for commit in (0, 199) if ratios[commit] > 1.15}
+    assert firsts_and_lasts == {0, 199}
+    with pytest.raises(ValueError, match="from 0 to 34, but got 35"):
+        keeping.history(random.Random(0), disturbed=35)
+
+
+def test_the_lessons_fit_finds_the_step_only_in_undisturbed_histories() -> None:
+    lesson = notebooks.read(notebooks.NOTEBOOKS / "17_keep_it_fast.ipynb")
+    names: dict[str, object] = {"np": np}
+    exec(next(cell.source for cell in lesson.cells if cell.id == "history-fit"), names)
+    change_point = names["change_point"]
+
+    def after_a_running_median(ratios: list[float]) -> int:
+        return change_point([median(ratios[max(0, at - 2) : at + 3]) for at in range(200)])
+
+    found = {}
+    for disturbed in (0, 10):
+        histories = [keeping.history(random.Random(seed), disturbed) for seed in range(30)]
+        for fit in (change_point, after_a_running_median):
+            near = [abs(fit(ratios) - step) <= 5 for ratios, step in histories]
+            found[fit, disturbed] = sum(near)
+    assert found[change_point, 0] >= 28
+    assert found[change_point, 10] < 18
+    assert found[after_a_running_median, 0] >= 28
+    assert found[after_a_running_median, 10] >= 28
