@@ -243,6 +243,11 @@ def sets_in(options: argparse.Namespace) -> dict[Path, list[str]]:
     """The sets to grade; of each, the longer names of sets that begin with its name."""
     paths = options.sets.resolve().glob("*/*.ipynb")
     names = {path.stem: path for path in sorted(paths) if path.stem == path.parent.name}
+    if not names:
+        raise ValueError(
+            f"{options.sets} has no set to grade with: grade in the course itself, because a copy "
+            "that was handed out to students has no solutions"
+        )
     known = {*names, *(name.partition("_")[0] for name in names)}
     if unknown := set(options.lesson) - known:
         raise ValueError(f"--lesson must be a set or its number, such as 03, but got {unknown}")

@@ -27,6 +27,7 @@ STYLES = TEMPLATES / "static" / "node_modules" / "bootstrap" / "dist" / "css"
 TAGS = bleach.ALLOWED_TAGS | {
     *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "del"),
     *("table", "thead", "tbody", "tr", "th", "td"),
+    *("div", "span"),  # of coloured code
 }
 SHOWN = 20_000  # characters of a cell
 POLICY = (
@@ -45,12 +46,20 @@ class FeedbackExporter(HTMLExporter):
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
         page = super().markdown2html(context, source)
-        return bleach.clean(page, tags=TAGS, attributes={"a": leads_somewhere})
+        return bleach.clean(page, tags=TAGS, attributes=ATTRIBUTES)
 
 
 def leads_somewhere(_: str, name: str, value: str) -> bool:
     """Whether an attribute of a link is kept: a path in the course leads nowhere from this page."""
     return name == "title" or (name == "href" and value.startswith(("https://", "http://", "#")))
+
+
+def colours(_: str, name: str, value: str) -> bool:
+    """Whether an attribute is a class of Pygments, such as ``highlight`` or ``nn``."""
+    return name == "class" and re.fullmatch(r"highlight.*|[a-z][a-z0-9]{0,2}", value) is not None
+
+
+ATTRIBUTES = {"a": leads_somewhere, "div": colours, "span": colours}
 
 
 def page(notebook: NotebookNode, result: dict) -> str:

@@ -184,9 +184,9 @@ def compare(
 
     New is slower or faster if the 95 % confidence interval of the ratio of their times lies above
     or below 1 by more than 1 %. There is no verdict if either version differs from itself in the
-    same way (an A/A test), or if only a difference of more than 50 % would be found. The times are
-    CPU times of this thread, which other programs disturb least. If old or new waits, or if other
-    threads, processes or a GPU may work for them, they are wall times.
+    same way (an A/A test), or if no difference was found and only one of more than 50 % would be.
+    The times are CPU times of this thread, which other programs disturb least. If old or new waits,
+    or if other threads, processes or a GPU may work for them, they are wall times.
 
     Measuring ends as soon as a slowdown or speedup by the fraction ``difference`` would be found in
     nine of ten cases, or when ``seconds`` have been spent. One round of slow calls may take longer,

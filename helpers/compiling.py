@@ -134,12 +134,24 @@ class Counter:
         return graph.forward
 
 
-def broken_program(rng: random.Random) -> tuple[str, list[list]]:
-    """The text of a function ``f(x)`` with three graph breaks, and each [line, reason].
+def broken_program(rng: random.Random) -> str:
+    """The text of a function ``f(x)`` with three graph breaks.
 
-    A line is counted from 1, and a reason is "value" or "outside". Each of the four graphs has at
-    least one operator, because ``torch._dynamo.explain`` does not report a break before any other.
+    Each of the four graphs has at least one operator, because ``torch._dynamo.explain`` does not
+    report a break before any other.
     """
+    return _broken(rng)[0]
+
+
+def breaks_of_program(rng: random.Random) -> list[list]:
+    """The [line, reason] of each break in the ``broken_program`` of the same random numbers.
+
+    A line is counted from 1, and a reason is "value" or "outside".
+    """
+    return _broken(rng)[1]
+
+
+def _broken(rng: random.Random) -> tuple[str, list[list]]:
     number = rng.choice([1, 2])
     breaks = [(statement, "outside") for statement in rng.sample(OUTSIDE, number)]
     breaks += [(statement, "value") for statement in rng.sample(VALUE, 3 - number)]

@@ -33,8 +33,8 @@ SETTERS = _operators(
     "index_put_ index_copy_ index_add_ index_fill_ scatter_ scatter_add_ scatter_reduce_"
 )
 FILLS = _operators(
-    "copy_ fill_ zero_ uniform_ normal_ bernoulli_ random_ zeros_like ones_like full_like "
-    "rand_like randn_like randint_like new_zeros new_ones new_full"
+    "copy_ fill_ zero_ uniform_ normal_ log_normal_ exponential_ bernoulli_ random_ zeros_like "
+    "ones_like full_like rand_like randn_like randint_like new_zeros new_ones new_full"
 )
 FIRST_NOT_READ = LOOK_UPS | SETTERS | FILLS
 
@@ -118,7 +118,7 @@ for formula, names in {
 # Without a formula, these multiply; those of other libraries may, too, except for LIBRARIES.
 MULTIPLIES = re.compile(
     r"(mm|mv|dot|matmul|linear|attention|rnn|lstm|gru|cholesky|solve|ormqr|geqrf|inverse)(_|$)"
-    r"|conv\w*\dd|convolution|linalg_(?!cross)|mm_reduce|mm_4bit|dist_|layer_fwd"
+    r"|conv\w*\dd|convolution|linalg_(?!cross)|mm_reduce|mm_4bit|dist_|layer_fwd|^_fft_"
 )
 CELLS = re.compile(r"_thnn_fused_|_flatten_|_check_")  # their products are operators of their own
 LIBRARIES = re.compile(r"prims?\.|profiler\.|_?c10d\w*\.|torchvision\.(nms|roi_\w+)")
@@ -127,7 +127,8 @@ LIBRARIES = re.compile(r"prims?\.|profiler\.|_?c10d\w*\.|torchvision\.(nms|roi_\
 class Operators(TorchDispatchMode):
     """While it is entered, it counts the work of each operator that runs.
 
-    ``macs`` counts a complex product as four. ``not_counted`` has the names of the operators that
+    ``macs`` counts a complex product as four, and that of a convolution as PyTorch computes it, as
+    three. ``not_counted`` has the names of the operators that
     multiply, but have no formula, and how often they ran; ``others`` has the names of those that
     have no MACs by convention, such as ``relu``, but no views.
 
@@ -206,7 +207,9 @@ class Operators(TorchDispatchMode):
 
     def _count_bytes(self, func, args: tuple, kwargs: dict, result: object) -> None:
         operator = func.overloadpacket
-        read = storages([args[1:] if operator in FIRST_NOT_READ else args, kwargs])
+        out = {argument.name for argument in func._schema.arguments if argument.is_out}
+        inputs = [args[1:] if operator in FIRST_NOT_READ else args]
+        read = storages([inputs, [kwargs[name] for name in kwargs.keys() - out]])
         written = storages([] if operator in SETTERS else result)
         # A view returns what it got, and changes nothing; an empty tensor is not written.
         is_view = (

@@ -128,7 +128,8 @@ def tried(
 
     - "seconds", the median of what ``measure`` returned in ``goes`` calls, or 0;
     - "own" and "reference", the seconds of a call of the function and of the reference, which this
-      module measured in the same process, between the calls of ``measure``;
+      module measured in the same process: the reference before the first call of ``measure``, and
+      the function after each;
     - "refused", a list with the sentence of the error that ``measure`` raised, or an empty one;
     - "errors", a list with a sentence if there was no answer, for example after ``seconds``.
     """

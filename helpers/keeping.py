@@ -1,8 +1,8 @@
 """What the exercises on performance tests use: programs to count, and histories of commits.
 
 A small training program is drawn, and each change gives another text of some of its lines. A change
-of a kind other than "harmless" makes the program do more, but only in the way that its kind names,
-so counts without this way do not show it.
+of a kind other than "harmless" makes the program do more, mainly in the way that its kind names,
+and the counts of the other kinds do not show it.
 """
 
 import random

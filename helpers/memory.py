@@ -103,7 +103,8 @@ def by_batch(
 ) -> dict[str, tuple[float, float]]:
     """Each part of a step's memory as (bytes for any batch, further bytes per image).
 
-    ``budgets`` maps two batch sizes to the bytes of each part.
+    ``budgets`` maps two batch sizes to the bytes of each part. It holds for batches whose peak
+    comes at the same point of the step, so not for very small ones.
     """
     (few, small), (many, large) = budgets.items()
     slopes = {part: (large[part] - small[part]) / (many - few) for part in small}

@@ -18,7 +18,6 @@ Every cell has a grade_id, TASK-WHAT; what it is follows from its nbgrader metad
                      "# wrong: why", then perhaps "# fails: CHECK", if not all of the task's do
 """
 
-import ast
 import contextlib
 import dis
 import hashlib
@@ -34,6 +33,7 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import chain, count, product
 from pathlib import Path
+from types import CodeType
 from unittest.mock import patch
 
 import nbformat
@@ -92,15 +92,49 @@ def names(cells: list[NotebookNode]) -> set[str]:
     return {step.argval for step in steps if step.opname == "STORE_NAME"}
 
 
+def names_read(cell: NotebookNode) -> set[str]:
+    """The names that ``cell`` reads before it binds them, those in its functions included."""
+    return _read_in(compile(cell.source, cell.id, "exec"))
+
+
+def _read_in(code: CodeType) -> set[str]:
+    bound, read = set(), set()
+    for step in dis.get_instructions(code):
+        if step.opname == "STORE_NAME":
+            bound.add(step.argval)
+        elif step.opname in ("LOAD_NAME", "LOAD_GLOBAL") and step.argval not in bound:
+            read.add(step.argval)
+    for part in (constant for constant in code.co_consts if isinstance(constant, CodeType)):
+        at_once = part.co_name.endswith("comp>") or part.co_name == "<genexpr>"
+        read |= _read_in(part) - (bound if at_once else set())
+    return read
+
+
+def that_need(checks: list[NotebookNode], name: str) -> list[NotebookNode]:
+    """The checks that read ``name``, and those before them that bind what these read."""
+    found, needed = [], {name}
+    for cell in reversed(checks):
+        read = names_read(cell)
+        if name in read or names([cell]) & needed:
+            found.insert(0, cell)
+            needed |= read
+    return found
+
+
 def blank(cell: NotebookNode) -> str:
     """The answer's cell as a student finds it."""
     return SOLUTION.sub(r"\1...  # your answer", cell.source)
 
 
 def grade(
-    which: Set, task: str, student: str, answers: dict[str, str], fails: Collection[str] = ()
+    which: Set,
+    task: str,
+    student: str,
+    answers: dict[str, str],
+    fails: Collection[str] = (),
+    checks: Collection[NotebookNode] = (),
 ) -> dict[str, str]:
-    """Each check of ``task`` to "" where it passed, else to its error.
+    """Each check of ``task``, or only some ``checks``, to "" where it passed, else to its error.
 
     ``answers`` gives other sources for answer cells, and ``fails`` names the checks that they are
     to fail: such a check runs once, where another one of something timed runs again if it fails.
@@ -121,7 +155,7 @@ def grade(
         for name in names(answer) & answers_space.keys():
             with contextlib.suppress(ValueError):  # not data
                 checks_space[name] = as_data(answers_space[name])
-        for cell in which.of(task, "check"):
+        for cell in checks or which.of(task, "check"):
             seed(f"{student}, {cell.id}")  # what is unseen by a student is the same in each trial
             goes = 1 if cell.id in fails else exercises.most_goes
             as_the_grader = {"most_goes": goes, "elsewhere": lambda which: [*map(as_data, which)]}
@@ -209,17 +243,14 @@ def lucky(which: Set, task: str, students: int, seconds: float) -> Iterator[str]
 
 def unclear_errors(which: Set, task: str) -> Iterator[str]:
     """What a check says of an answer of a wrong type, where that is not a sentence."""
-    last = which.of(task, "answer")[-1]
-    used = {
-        cell.id: {getattr(node, "id", "") for node in ast.walk(ast.parse(cell.source))}
-        for cell in which.of(task, "check")
-    }
-    tested = names(which.of(task, "answer")) & set().union(*used.values())
-    for name, value in product(sorted(tested), WRONG_TYPES):
-        for wrong in (f"{name} = {value}", f"def {name}(*_): return {value}"):
+    last, checks = which.of(task, "answer")[-1], which.of(task, "check")
+    by_name = {name: that_need(checks, name) for name in sorted(names(which.of(task, "answer")))}
+    for (name, needed), value in product(by_name.items(), WRONG_TYPES):
+        for wrong in (f"{name} = {value}", f"def {name}(*_): return {value}") if needed else ():
             answers = {last.id: f"{last.source}\n\n{wrong}"}
-            for check, error in grade(which, task, STUDENTS[0], answers, used).items():
-                if name in used[check] and error and not error.startswith("WrongAnswer"):
+            ids = {cell.id for cell in needed if name in names_read(cell)}
+            for check, error in grade(which, task, STUDENTS[0], answers, ids, needed).items():
+                if check in ids and error and not error.startswith("WrongAnswer"):
                     yield f"{check}, after {wrong}: {error}"
 
 
@@ -253,8 +284,8 @@ def main(arguments: list[str]) -> int:
         case ["draw", word, *tasks]:
             which, bad = Set(solution(word)), 0
             for task in tasks or which.tasks:
-                say(f"... {task}: up to a thousand students, in about four seconds")
-                for found in lucky(which, task, 1000, 4):
+                say(f"... {task}: up to a thousand students, in about two seconds")
+                for found in lucky(which, task, 1000, 2):
                     bad += 1
                     say(found)
             return 1 if bad else 0

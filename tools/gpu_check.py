@@ -10,6 +10,7 @@ It has no picture, and no path that names a person.
 import json
 import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -81,9 +82,10 @@ def check(path: Path) -> dict:
 
 
 def without_paths(text: str) -> str:
-    """A text without the course's path, the reader's home and colours."""
+    """A text without colours and the paths of the course, the home and temporary files."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    for folder, name in ((notebooks.ROOT, "COURSE"), (Path.home(), "HOME")):
+    names = {notebooks.ROOT: "COURSE", Path(tempfile.gettempdir()): "TMP", Path.home(): "HOME"}
+    for folder, name in names.items():
         if str(folder) != folder.anchor:
             text = text.replace(str(folder), name)
     return text

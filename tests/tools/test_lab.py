@@ -382,6 +382,15 @@ def test_a_copy_spoils_nothing_and_notes_are_the_instructors(teach: bool) -> Non
     assert [cell.source for cell in shown] == [answer] + [notes.format(" open")] * teach
 
 
+def test_a_chart_whose_title_answers_a_question_is_folded_until_the_check() -> None:
+    chart = 'title = "Most of the time"\nbars(times, title=title)'
+    sources = [chart, 'predict("01 most", "?")', "times = {}", chart, 'outcome("01 most")', chart]
+    cells = [new_code_cell(source) for source in sources]
+    copy = lab.readers_copy(new_notebook(cells=cells), teach=False)
+    folded = ["source_hidden" in cell.metadata.get("jupyter", {}) for cell in copy.cells]
+    assert folded == [False, False, False, True, False, False]
+
+
 def test_what_cannot_be_done_ends_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, course: dict
 ) -> None:

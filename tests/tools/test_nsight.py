@@ -1,11 +1,8 @@
 """Lesson 11 and the jobs against the real tools: nsys and Slurm where they are installed."""
 
 import os
-import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import nbformat
 import pytest
 
 from helpers import terminal
+from tests.tools import cluster
 from tools import notebooks, refresh
 
 LESSON = notebooks.NOTEBOOKS / "11_nsight.ipynb"
@@ -90,45 +88,14 @@ def test_two_nodes_find_each_other(tmp_path: Path) -> None:
     assert text.count("2 ranks\n") == 2, text
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder for the jobs of a real Slurm with one node."""
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
-    if not all(map(shutil.which, ("slurmctld", "slurmd", "sbatch"))) or os.geteuid():
+    if not cluster.is_installed():
         pytest.skip("Slurm is not installed here, or this is not root, who alone can start jobs")
-    host, folder = socket.gethostname().split(".")[0], tmp_path / "slurm"
-    folder.mkdir()
-    (folder / "slurm.conf").write_text(f"""ClusterName=course
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/none
-CredType=cred/none
-ProctrackType=proctrack/linuxproc
-ReturnToService=2
-SlurmctldPort={free_port()}
-SlurmdPort={free_port()}
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-StateSaveLocation={folder}
-SlurmdSpoolDir={folder}
-SelectType=select/cons_res
-SelectTypeParameters=CR_Core
-SlurmdParameters=config_overrides
-NodeName={host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
-PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
-""")
-    monkeypatch.setenv("SLURM_CONF", f"{folder}/slurm.conf")
-    with terminal.started("slurmctld -D -c", folder), terminal.started("slurmd -D", folder):
-        deadline = time.monotonic() + 30
-        while "idle" not in (state := terminal.terminal("sinfo -h -o %T", folder)):
-            assert time.monotonic() < deadline, f"the node is {state!r}, not idle"
-            time.sleep(0.3)
+    with cluster.running(tmp_path) as configuration:
+        monkeypatch.setenv("SLURM_CONF", str(configuration))
         yield tmp_path
 
 

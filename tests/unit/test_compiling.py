@@ -48,7 +48,8 @@ def explained(statement: str) -> object:
 
 def test_a_drawn_program_breaks_three_times_for_both_reasons() -> None:
     for number in range(50):
-        program, pairs = compiling.broken_program(random.Random(number))
+        program = compiling.broken_program(random.Random(number))
+        pairs = compiling.breaks_of_program(random.Random(number))
         lines = program.splitlines()
         assert len(pairs) == 3
         assert {reason for _, reason in pairs} == {"value", "outside"}
