@@ -103,7 +103,10 @@ def test_instructors_are_told_how_long_a_set_takes(path: Path) -> None:
 
 
 @pytest.mark.everything
-@by_name
+@pytest.mark.parametrize(
+    "path",  # the assignments first, which take the longest
+    [pytest.param(it, id=it.stem, marks=pytest.mark.xdist_group(it.stem)) for it in SETS[::-1]],
+)
 @pytest.mark.parametrize("what", ["try", "draw"])
 def test_the_solution_scores_full_and_every_wrong_answer_ends_in_a_sentence(
     path: Path, what: str
