@@ -25,4 +25,4 @@ c.Spawner.cmd = [str(START)]
 # docs/instructors.md, "Time". If both are set, MKL's wins.
 c.Spawner.environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 c.Spawner.mem_limit = "2G"  # the default spawner ignores it; SystemdSpawner enforces it
-c.Spawner.start_timeout = c.Spawner.http_timeout = 120  # a whole class starts at the same time
+c.Spawner.start_timeout = c.Spawner.http_timeout = 300  # a whole class starts at the same time
