@@ -43,9 +43,13 @@ def ratio(value: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A share given as a fraction, 0.47 as ``~47.0 %``; below 0.001 % it is shown as 0."""
-    checked = _input.not_negative("fraction", fraction, what="a fraction")
-    return f"~{_three_digits(100 * checked if checked >= 1e-5 else 0)} %"
+    """A share given as a fraction, 0.47 as ``~47.0 %``; below 0.001 % it is shown as 0.
+
+    It may be negative, as a difference of two measurements can be.
+    """
+    magnitude = abs(_input.number("fraction", fraction))
+    shown = _three_digits(100 * magnitude if magnitude >= 1e-5 else 0)
+    return f"~{'-' if fraction < 0 and magnitude >= 1e-5 else ''}{shown} %"
 
 
 def number(value: float) -> str:

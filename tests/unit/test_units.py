@@ -19,6 +19,7 @@ from helpers import units
         (units.rate(12_345.0, "images"), "~12,300 images/s"),
         (units.ratio(1234.5), "~1,230×"),
         (units.percent(0.4712), "~47.1 %"),
+        (units.percent(-0.0054), "~-0.540 %"),  # a median that moved the other way
         (units.number(2), "~2"),
         (units.number(-12345), "~-12,345"),
         (units.number(-0.0), "~0"),
