@@ -129,10 +129,10 @@ class Student:
         login = {"username": name, "password": PASSWORD}
         with requests.Session() as browser:
             page = f"{hub.address}/hub/login"
-            browser.get(page, timeout=60)
+            browser.get(page, timeout=300)
             form = {**login, "_xsrf": browser.cookies["_xsrf"]}
             assert (
-                browser.post(page, data=form, allow_redirects=False, timeout=60).status_code == 302
+                browser.post(page, data=form, allow_redirects=False, timeout=300).status_code == 302
             )
         tokens = f"hub/api/users/{name}/tokens"
         self.token = self.call("POST", tokens, json={"auth": login})["token"]
@@ -141,7 +141,7 @@ class Student:
         token = getattr(self, "token", "")
         headers = {"Authorization": f"token {token}"} if token else {}
         answer = requests.request(
-            method, f"{self.hub.address}/{path}", headers=headers, timeout=60, **options
+            method, f"{self.hub.address}/{path}", headers=headers, timeout=300, **options
         )
         assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json() if answer.content else {}
