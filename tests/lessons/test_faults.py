@@ -22,6 +22,7 @@ def test_any_faults_make_a_program_that_computes_the_same(tmp_path: Path) -> Non
     assert max(losses) - min(losses) < 1e-3
 
 
+@pytest.mark.everything
 def test_each_change_is_made_once_and_computes_the_same(tmp_path: Path) -> None:
     losses = []
     for name in (None, *faults.CHANGES):

@@ -58,6 +58,7 @@ def test_a_drawn_program_breaks_three_times_for_both_reasons() -> None:
             assert (lines[line - 1].strip() in starts) == (reason == "outside")
 
 
+@pytest.mark.everything
 @torch.no_grad()
 def test_eight_programs_follow_the_rules_of_the_lesson() -> None:
     for number in range(6):

@@ -155,6 +155,7 @@ def test_the_course_measures_the_function_and_the_reference_beside_the_harness()
     assert 1.5 < result["reference"] / result["own"] < 6
 
 
+@pytest.mark.everything
 def test_an_error_of_measure_is_a_refusal_and_anything_but_seconds_an_error() -> None:
     assert tried(MEASURE, "other")["refused"] == ["ValueError: a wrong result"]
     for wrong in ("None", "'0.1'", "True", "0", "-1.0", "float('nan')"):
@@ -238,6 +239,7 @@ def test_each_cheat_fools_its_own_harness_and_at_most_two_others(assignment: Ass
 DOES_THE_WORK = {"converted_later", "cooled_down", "any_clock", "cpu_seconds", "noted_on_f"}
 
 
+@pytest.mark.everything
 @needs_solutions
 def test_a_cheat_does_all_the_work_elsewhere_or_its_results_are_wrong_or_old(
     assignment: Assignment,
