@@ -120,7 +120,9 @@ def look(page, path: str) -> None:
 def test_a_slider_is_turned(page, folder: Path, lesson: str, cell: str, value: float) -> None:
     """Without a kernel: the picture is the one that is stored."""
     path = show_stored(page, folder, f"{lesson}.ipynb")
-    page.wait_for_function("place => cellOf(place).node.querySelector('svg')", arg=[path, cell])
+    page.wait_for_function(
+        "place => cellOf(place).node.querySelector('svg.marks')", arg=[path, cell]
+    )
     before, after = moving.turn(node(page, path, cell), value)
     assert before != after
     look(page, path)
@@ -129,7 +131,9 @@ def test_a_slider_is_turned(page, folder: Path, lesson: str, cell: str, value: f
 @pytest.mark.parametrize(("lesson", "cell"), moving.TIMELINES)
 def test_a_timeline_is_zoomed(page, folder: Path, lesson: str, cell: str) -> None:
     path = show_stored(page, folder, f"{lesson}.ipynb")
-    page.wait_for_function("place => cellOf(place).node.querySelector('svg')", arg=[path, cell])
+    page.wait_for_function(
+        "place => cellOf(place).node.querySelector('svg.marks')", arg=[path, cell]
+    )
     before, after, said = moving.zoom_and_point(page, node(page, path, cell))
     assert before != after
     assert "name" in said
