@@ -29,10 +29,9 @@ GRADERS := .venv/graders
 HUB := .venv/hub
 SOLUTIONS := $(wildcard notebooks/solutions)# a student's copy has none
 # Two files at a time: a lesson measures beside a busy neighbour, as its claims must stand. The
-# lessons come in order; of the costly tests, those files come first that have the most, and the
-# trials of each set of exercises go to whichever worker is free.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
-MOST_FIRST := -n 2 --dist loadgroup
+# lessons come in order; of the costly tests, those files and classes come first that have the most.
+MOST_FIRST := -n 2 --dist loadscope
+PARALLEL := $(MOST_FIRST) --no-loadscope-reorder
 
 # A .venv that was copied or moved with its folder runs the other folder's code: it is made anew.
 ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.venv"),)

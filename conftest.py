@@ -44,11 +44,6 @@ def pytest_report_header(config: pytest.Config) -> str:
     )
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if not item.get_closest_marker("xdist_group"):  # one worker runs a file, and its fixtures once
-        item.add_marker(pytest.mark.xdist_group(item.path.name))
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, IPyNbCell) and not notebooks.is_comparable(item.cell):

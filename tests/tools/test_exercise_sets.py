@@ -102,18 +102,39 @@ def test_instructors_are_told_how_long_a_set_takes(path: Path) -> None:
     assert row in page.read_text(encoding="utf-8").splitlines()
 
 
+class Trials:
+    @pytest.mark.parametrize("what", ["try", "draw"])
+    def test_the_solution_scores_full_and_every_wrong_answer_ends_in_a_sentence(
+        self, path: Path, what: str
+    ) -> None:
+        words = [sys.executable, "-m", "tools.exercise_sets", what, str(path)]
+        done = subprocess.run(words, cwd=notebooks.ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def third(first: int):
+    """Every third set, from the last one on: each third has one of the assignments, first."""
+    sets = SETS[::-1][first::3]
+    return pytest.mark.parametrize("path", sets, ids=[path.stem for path in sets])
+
+
+# A class goes to whichever worker is free.
 @pytest.mark.everything
-@pytest.mark.parametrize(
-    "path",  # the assignments first, which take the longest
-    [pytest.param(it, id=it.stem, marks=pytest.mark.xdist_group(it.stem)) for it in SETS[::-1]],
-)
-@pytest.mark.parametrize("what", ["try", "draw"])
-def test_the_solution_scores_full_and_every_wrong_answer_ends_in_a_sentence(
-    path: Path, what: str
-) -> None:
-    words = [sys.executable, "-m", "tools.exercise_sets", what, str(path)]
-    done = subprocess.run(words, cwd=notebooks.ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+@third(0)
+class TestFirstThird(Trials):
+    pass
+
+
+@pytest.mark.everything
+@third(1)
+class TestSecondThird(Trials):
+    pass
+
+
+@pytest.mark.everything
+@third(2)
+class TestLastThird(Trials):
+    pass
 
 
 @pytest.mark.everything
