@@ -29,9 +29,10 @@ GRADERS := .venv/graders
 HUB := .venv/hub
 SOLUTIONS := $(wildcard notebooks/solutions)# a student's copy has none
 # Two files at a time: a lesson measures beside a busy neighbour, as its claims must stand. The
-# lessons come in order; of the costly tests, those files and classes come first that have the most.
-MOST_FIRST := -n 2 --dist loadscope
-PARALLEL := $(MOST_FIRST) --no-loadscope-reorder
+# lessons come in order. The costly tests wait for half of their time, so three run at a time, and
+# those files and classes come first that have the most.
+PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
+MOST_FIRST := -n 3 --dist loadscope
 
 # A .venv that was copied or moved with its folder runs the other folder's code: it is made anew.
 ifneq ($(shell grep -s '^command = ' .venv/pyvenv.cfg | grep -vF " $$(pwd -P)/.venv"),)
