@@ -56,7 +56,7 @@ def leads_somewhere(_: str, name: str, value: str) -> bool:
 
 def colours(_: str, name: str, value: str) -> bool:
     """Whether an attribute is a class of Pygments, such as ``highlight`` or ``nn``."""
-    return name == "class" and re.fullmatch(r"highlight.*|[a-z][a-z0-9]{0,2}", value) is not None
+    return name == "class" and re.fullmatch(r"highlight|[a-z][a-z0-9]{0,2}", value) is not None
 
 
 ATTRIBUTES = {"a": leads_somewhere, "div": colours, "span": colours}

@@ -202,6 +202,16 @@ def moved(model: nn.Module, *args: torch.Tensor) -> int:
     return operators.bytes
 
 
+def test_what_is_only_written_is_not_read() -> None:
+    x, out = torch.rand(64), torch.empty(64)
+    for call, moved_tensors in (
+        (lambda: torch.add(x, x, out=out), 2),  # x is one tensor
+        (out.exponential_, 1),
+        (out.log_normal_, 1),
+    ):
+        assert watched(call).bytes == moved_tensors * x.nbytes
+
+
 class Tied(nn.Module):
     """Its last product reads the whole table of its embedding."""
 
