@@ -1,6 +1,7 @@
 """Run a profiler that may be missing, not permitted or unlucky, and read what it reports."""
 
 import json
+import os
 import pstats
 import re
 import subprocess
@@ -45,8 +46,10 @@ def record(command: str, folder: Path) -> tuple[Path | None, str]:
     is_scalene = " scalene " in command
     settings = {}
     if is_scalene:
-        # Scalene would set this variable, to its default, and then start Python once more.
+        # Scalene would set these variables, one to its default, and then start Python once more.
         settings["SCALENE_ALLOCATION_SAMPLING_WINDOW"] = str(2**20)
+        if " --memory" in command and sys.platform == "linux":
+            settings |= _settings_for_memory()
         program = Path(folder, re.search(r"\S+\.py\b", command)[0])
         if not re.search(r"\b(torch|helpers)\b", program.read_text(encoding="utf-8")):
             settings["PYTHONPATH"] = _folder_without_torch(folder)
@@ -87,6 +90,14 @@ def recorded_share_of_calls(folder: Path) -> tuple[float, Series]:
     return _share(_sums(without)), Series(row)
 
 
+def _settings_for_memory() -> dict[str, str]:
+    """The variables with which Linux loads Scalene's library: none if some of them are set."""
+    scalene = find_spec("scalene")
+    if scalene is None or {"LD_LIBRARY_PATH", "LD_PRELOAD"} & set(os.environ):
+        return {}
+    return {"LD_LIBRARY_PATH": str(Path(scalene.origin).parent), "LD_PRELOAD": "libscalene.so"}
+
+
 def _folder_without_torch(folder: Path) -> str:
     """A folder that hides torch from Scalene, which would import it in vain, and the program."""
     hiding = Path(folder, "without_torch").resolve()
@@ -111,7 +122,7 @@ def shares_of_calls(commands: Mapping[str, str], folder: Path) -> tuple[float, D
         if profile is None:
             continue
         rows[profiler] = _tested(profile, printed)
-        plain = terminal.run("python known_split.py --rounds 3", folder).stdout
+        plain = terminal.run("python known_split.py --rounds 2", folder).stdout
         for part, seconds in _own_times(plain).items():
             without[part] += seconds
     table = DataFrame.from_dict(rows, orient="index")

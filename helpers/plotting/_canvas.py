@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from IPython.display import display
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
@@ -47,7 +48,9 @@ def show(figure: Figure, description: str, *, photograph: bool = False) -> None:
 
 def sheet(width: float, height: float) -> Figure:
     """An empty figure, in inches. Not through pyplot, which would show it a second time."""
-    return Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
+    FigureCanvasAgg(figure)  # without it, each measurement of a text would start to save the figure
+    return figure
 
 
 def canvas(height: float) -> Axes:

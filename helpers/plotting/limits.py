@@ -55,7 +55,8 @@ def roofline(
     ax.xaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter(lambda value, _: tick(units.rate(value, "FLOP")))
     ax.yaxis.set_minor_formatter("")
-    ax.figure.draw_without_rendering()  # from now on, the place of a text is known
+    ax.figure.draw_without_rendering()  # from now on, the place of a text is known,
+    ax.figure.set_layout_engine("none")  # and stays
 
     grey = {"textcoords": "offset points", "va": "bottom", "color": GREY}
     written, drawn = [], []  # texts, and points in pixels, which no other text is to cover

@@ -8,7 +8,7 @@ time, which leaves out waits.
 first_s: CPU seconds of the first call, which compiles, with the C++ compiler's. The
 first function also starts PyTorch's compiler. What earlier runs have compiled is in
 the folder TORCHINDUCTOR_CACHE_DIR. (Precompiled headers are stored elsewhere.)
-eager_ms, compiled_ms: medians of 30 calls each, in random order.
+eager_ms, compiled_ms: medians of 10 calls each, in random order (recorded: of 30).
 difference: the largest one between the results of the two, for equal inputs.
 """
 
@@ -86,7 +86,7 @@ def measured(function: Callable, x: torch.Tensor) -> list[float]:
     results = [version(x.clone()).clone() for version in (function, compiled)]
     difference = (results[0] - results[1]).abs().max().item()
     times: dict[Callable, list[float]] = {function: [], compiled: []}
-    for _ in range(30):
+    for _ in range(10):
         for version in random.sample([function, compiled], 2):
             times[version].append(milliseconds(lambda v=version: v(x)))
     return [first, *map(statistics.median, times.values()), difference]

@@ -45,7 +45,7 @@ class Network(nn.Module):
 
 def main() -> None:
     model = Network()
-    images, _ = workloads.synthetic_cifar(16)
+    images, _ = workloads.synthetic_cifar(8)
     with torch.no_grad():
         for _ in range(5):
             model(images)
