@@ -1,7 +1,9 @@
 """How pytest runs the notebooks: strictly, in one environment everywhere, once or twice."""
 
+import gc
 import os
 import platform
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain, groupby
 
@@ -33,6 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "everything: costs much; chosen with -m everything")
     if config.option.nbval and not STRICT:
         config.option.nbval, config.option.nbval_lax = False, True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported and collected stays to the end: no garbage collection goes through it."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 def pytest_report_header(config: pytest.Config) -> str:

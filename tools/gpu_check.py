@@ -35,7 +35,8 @@ def for_gpus(cell: NotebookNode) -> bool:
 
 def lessons() -> list[Path]:
     """The notebooks that have a cell for GPUs."""
-    return [path for path in notebooks.all_of_them() if any(map(for_gpus, _cells(path)))]
+    paths = [path for path in notebooks.all_of_them() if "cuda" in path.read_text("utf-8")]
+    return [path for path in paths if any(map(for_gpus, _cells(path)))]
 
 
 def gpu_part(lesson: NotebookNode) -> NotebookNode:

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -138,9 +139,15 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
 
 def sanitised(text: str) -> str:
     """``text`` as nbval compares it."""
-    for regex, replacement in get_sanitize_patterns(SANITIZE.read_text(encoding="utf-8")):
-        text = re.sub(regex, replacement, text)
+    for pattern, replacement in _patterns():
+        text = pattern.sub(replacement, text)
     return text
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern, str]]:
+    found = get_sanitize_patterns(SANITIZE.read_text(encoding="utf-8"))
+    return [(re.compile(regex), replacement) for regex, replacement in found]
 
 
 def texts(outputs: list[NotebookNode]) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -261,7 +262,7 @@ def symbols(tree: ast.AST) -> tuple[set[str], set[str]]:
             local = set().union(*(_names(generator.target) for generator in tree.generators))
             read = read - local | symbols(tree.generators[0].iter)[0]
             bound = bound - local  # without a walrus's target
-        case ast.Call(func=function) if ast.unparse(function).endswith("_magic"):
+        case ast.Call(func=ast.Attribute(attr=name)) if name.endswith("_magic"):
             bound |= set().union(*(symbols(code)[1] for code in _run_by_a_magic(tree)))
     return read, bound
 
@@ -489,16 +490,22 @@ def _is_folded(cell: NotebookNode) -> bool:
 
 
 def parsed(cell: NotebookNode) -> ast.Module:
-    return ast.parse(TransformerManager().transform_cell(cell.source))
+    return _parsed(cell.source)
 
 
+@cache  # most rules ask for each cell
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(TransformerManager().transform_cell(source))
+
+
+@cache
 def _claims(tree: ast.AST) -> list[ast.Call]:
     return _calls(tree, "claim")
 
 
 def _calls(tree: ast.AST, *functions: str) -> list[ast.Call]:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [call for call in calls if ast.unparse(call.func) in functions]
+    return [call for call in calls if getattr(call.func, "id", "") in functions]
 
 
 def _names(tree: ast.AST) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 
-from tools import notebooks, slides
+from tools import notebooks
 
 pytestmark = pytest.mark.everything
 LESSONS = sorted(notebooks.NOTEBOOKS.glob("[0-9]*.ipynb"))
@@ -15,7 +15,15 @@ SCRIPT = Path(__file__).with_name("slides.js")
 
 
 @pytest.fixture(scope="module")
-def opened(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+def slides():
+    """What makes the decks; nbconvert, which it imports, is slow to import."""
+    from tools import slides
+
+    return slides
+
+
+@pytest.fixture(scope="module")
+def opened(chromium, slides, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """``opened(lesson)`` is a page that shows its deck; it asks nothing of the network."""
     words = "reveal.js is missing: pip install -r requirements-make.txt -c constraints.txt"
     pytest.importorskip("sphinx_revealjs", reason=words)
@@ -37,12 +45,12 @@ def opened(chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     assert [url for url in requests if not url.startswith(here)] == []
 
 
-def in_class(lesson: NotebookNode) -> dict:
-    """What the deck must show, as the notebook has it."""
+def in_class(lesson: NotebookNode, tag: str) -> dict:
+    """What the deck must show, as the notebook has it; ``tag`` is that of code in a deck."""
     at_home = (i for i, cell in enumerate(lesson.cells) if cell.source.startswith("## At home"))
     cells = lesson.cells[: next(at_home, None)]
     text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    tools = [cell.source for cell in cells if slides.TOOL in cell.metadata.get("tags", [])]
+    tools = [cell.source for cell in cells if tag in cell.metadata.get("tags", [])]
     return {
         "sections": re.findall(r"^## (.+)", text.replace("`", ""), re.M),
         "code": tools,
@@ -54,14 +62,14 @@ def in_class(lesson: NotebookNode) -> dict:
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.name)
-def test_a_deck_is_for_a_class(opened, lesson: Path) -> None:
-    expected = in_class(notebooks.read(lesson))
+def test_a_deck_is_for_a_class(opened, slides, lesson: Path) -> None:
+    expected = in_class(notebooks.read(lesson), slides.TOOL)
     assert expected["pictures"]
     assert expected["predictions"]
     assert opened(lesson).evaluate("lesson => complaints(lesson)", expected) == []
 
 
-def test_decks_show_more_pictures_than_code() -> None:
+def test_decks_show_more_pictures_than_code(slides) -> None:
     """A slide holds one picture at most, so that it can fill the slide."""
     decks = [slides.slides(notebooks.read(lesson)) for lesson in LESSONS]
     shown = [slide.shown for deck in decks for slide in deck]
@@ -83,6 +91,6 @@ def test_the_notes_hold_what_is_said(opened) -> None:
     assert page.locator("aside.notes details").count() == 0
 
 
-def test_what_is_no_lesson_is_named(capsys: pytest.CaptureFixture) -> None:
+def test_what_is_no_lesson_is_named(slides, capsys: pytest.CaptureFixture) -> None:
     assert slides.main(["notebooks/99_more.ipynb"]) == 1
     assert "99_more.ipynb is no lesson: give a path such as" in capsys.readouterr().err

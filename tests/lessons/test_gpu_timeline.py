@@ -19,6 +19,9 @@ LESSON = notebooks.NOTEBOOKS / "06_gpu_timeline.ipynb"
 TABLE = tomllib.loads(Path(__file__).with_name("gpu_timeline.toml").read_text(encoding="utf-8"))
 
 
+read = cache(notebooks.read)
+
+
 def rows_of(part: str) -> list[tuple[str, str]]:
     return [(name, row) for name, rows in TABLE[part].items() for row in rows]
 
@@ -26,7 +29,7 @@ def rows_of(part: str) -> list[tuple[str, str]]:
 @cache
 def printed(cell_id: str) -> str:
     """What a cell printed, without the commas between the thousands of its numbers."""
-    (cell,) = (cell for cell in notebooks.read(LESSON).cells if cell.id == cell_id)
+    (cell,) = (cell for cell in read(LESSON).cells if cell.id == cell_id)
     texts = [text for kind, text in notebooks.texts(cell.outputs) if kind != "text/html"]
     return re.sub(r"(?<=\d),(?=\d{3})", "", "\n".join(texts))
 
@@ -38,8 +41,8 @@ def lesson() -> dict:
     folder = Path.cwd()
     os.chdir(LESSON.parent)
     try:
-        with mock.patch("helpers.plotting._canvas.show"):
-            for cell in notebooks.read(LESSON).cells:
+        with mock.patch("helpers.plotting._canvas.show"), mock.patch("helpers.plotting.activity"):
+            for cell in read(LESSON).cells:
                 if cell.source.startswith("## At home"):
                     break
                 is_check = "hide-input" in cell.metadata.get("tags", [])
@@ -155,7 +158,7 @@ TWO = "; ".join(f"GPU {n} busy for 53% of 1.90 ms, median delay 10.0 µs" for n 
     ],
 )
 def test_a_trace_of_your_own(tmp_path: Path, trace: dict, expected: str) -> None:
-    cells = {cell.id: cell.source for cell in notebooks.read(LESSON).cells}
+    cells = {cell.id: cell.source for cell in read(LESSON).cells}
     names: dict = {}
     exec(cells["yours-read"].split("answers =")[0], names)
     path = tmp_path / "trace.json"

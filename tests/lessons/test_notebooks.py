@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,7 +24,13 @@ CHECK = '# Check\nexpected = 2\nclaim("one and one make two", {}, total=total)'
 
 
 def good() -> NotebookNode:
-    """The smallest lesson that breaks no rule: of its parts, 2 measures, 3, 6, 9 and 12 check."""
+    """A copy of the smallest lesson that breaks no rule."""
+    return notebooks.canonical(smallest())
+
+
+@cache
+def smallest() -> NotebookNode:
+    """A lesson of whose parts 2 measures, and 3, 6, 9 and 12 check."""
     title = (
         "# 01 · Timing: how much is it?\n\n**You will be able to** add. **You need** nothing. "
         "**Time** 5 minutes. **Tools** none."
@@ -47,7 +54,7 @@ def good() -> NotebookNode:
     cells.append(new_code_cell('record_of("01")', id="record"))
     for number, cell in enumerate((cell for cell in cells if cell.cell_type == "code"), 1):
         cell.execution_count = number
-    return notebooks.canonical(new_notebook(cells=cells))
+    return new_notebook(cells=cells)
 
 
 def parts(notebook: NotebookNode) -> list[NotebookNode]:

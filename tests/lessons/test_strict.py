@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tools import notebooks, rules
 # Written apart from the sanitising, so that a slip in one shows against the other.
 MARKED = r"\u2060[^\u2060\n]*\u2060|~-?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?"
 NOT_COMPARED = re.compile(rf"{MARKED}|0x[0-9a-fA-F]{{6,}}|ipykernel_\d+[\\/]\d+")
+read = cache(notebooks.read)
 
 
 def digits(text: str) -> Iterator[tuple[int, bool]]:
@@ -27,7 +29,7 @@ def digits(text: str) -> Iterator[tuple[int, bool]]:
 @pytest.mark.parametrize("path", notebooks.all_of_them(), ids=lambda path: path.name)
 def test_every_exact_number_is_compared_and_no_measured_one(path: Path) -> None:
     tried = 0
-    for cell in notebooks.read(path).cells:
+    for cell in read(path).cells:
         if cell.cell_type != "code" or rules.IGNORED in cell.metadata.get("tags", []):
             continue
         for kind, text in notebooks.texts(cell.outputs):
@@ -54,7 +56,7 @@ def test_every_output_is_compared_with_the_packages_that_made_it(path: Path) -> 
         for pin in pins
         if pin.marker is None or pin.marker.evaluate(there)
     }
-    for cell in notebooks.read(path).cells:
+    for cell in read(path).cells:
         for name, version in notebooks.needed_for_comparison(cell):
             assert f"{pinned[name]}.".startswith(f"=={version}." if version else "=="), cell.id
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,14 +24,14 @@ umask; pwd; echo "$JUPYTERHUB_DEFAULT_URL"; echo "$@"; test -w "$JUPYTER_RUNTIME
 
 @pytest.fixture
 def course(tmp_path: Path) -> Path:
-    """A shared course, in which a script stands in for jupyterhub-singleuser."""
+    """A shared course of one lesson, in which a script stands in for jupyterhub-singleuser."""
     folder = tmp_path / "course"
     (folder / ".venv" / "bin").mkdir(parents=True)
-    for name in ("deploy", "tools", "helpers"):
-        (folder / name).symlink_to(notebooks.ROOT / name)
-    (folder / "deploy").unlink()
-    (folder / "deploy").mkdir()
-    (folder / "deploy" / "start").write_text((DEPLOY / "start").read_text())
+    for name in ("tools", "helpers"):
+        shutil.copytree(notebooks.ROOT / name, folder / name)
+    for name in ("deploy/start", "notebooks/00_start_here.ipynb"):
+        (folder / name).parent.mkdir()
+        (folder / name).write_bytes((notebooks.ROOT / name).read_bytes())
     scripts = {
         "python": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
         "jupyterhub-singleuser": SERVER,

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tools import exercise_sets, notebooks, rules
 from tools.exercise_sets import EXERCISES, Set, split_id
 
 SETS = exercise_sets.all_sets()
+as_written = cache(Set)  # a test that changes a cell makes a Set of its own
 ASSIGNMENTS = {"count_and_predict", "find_and_fix", "fool_and_repair"}  # of three hours each
 
 
@@ -20,7 +22,7 @@ def by_name(test):
 
 @by_name
 def test_every_cell_of_a_set_is_what_its_name_says_and_its_points_add_up(path: Path) -> None:
-    which = Set(path)
+    which = as_written(path)
     kinds = {"check": (True, False), "student": (False, True), "answer": (False, True)}
     for cell in which.code:
         grader = cell.metadata.nbgrader
@@ -35,14 +37,15 @@ def test_every_cell_of_a_set_is_what_its_name_says_and_its_points_add_up(path: P
 @by_name
 def test_no_task_changes_a_name_that_the_cells_of_another_share(path: Path) -> None:
     """A cell that runs a second time finds the names of its own task as they were."""
-    which = Set(path)
+    which = as_written(path)
+    bound = {task: exercise_sets.names(which.of(task)) for task in which.tasks}
     for task in which.tasks:
         read = exercise_sets.names(which.of(""))
         for cell in which.of(task):
             outside = exercise_sets.names_read(cell)
             read |= outside - exercise_sets.names([cell] if split_id(cell.id)[1] == "check" else [])
         for other in set(which.tasks) - {task}:
-            assert read & exercise_sets.names(which.of(other)) == set(), (task, other)
+            assert read & bound[other] == set(), (task, other)
 
 
 HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS\n?", flags=re.M | re.S)
@@ -67,7 +70,7 @@ def test_a_check_finds_its_names_as_they_were_when_it_is_run_again(path: Path) -
 
 @by_name
 def test_a_student_is_told_once_in_a_task_that_hidden_checks_follow(path: Path) -> None:
-    which = Set(path)
+    which = as_written(path)
     for task in which.tasks:
         checks = [cell for cell in which.of(task, "check") if HIDDEN.search(cell.source)]
         told = [cell for cell in checks if "exercises.hidden_checks_follow()" in cell.source]
@@ -80,7 +83,7 @@ def test_a_student_is_told_once_in_a_task_that_hidden_checks_follow(path: Path) 
 @by_name
 def test_no_check_that_a_student_sees_expects_only_true(path: Path) -> None:
     """It would say that False came, and not show the student's value: ``exercises.fits`` does."""
-    which = Set(path)
+    which = as_written(path)
     for cell in (cell for task in which.tasks for cell in which.of(task, "check")):
         assert not re.search(r", True\)|^ *True,?$", HIDDEN.sub("", cell.source), re.M), cell.id
 
@@ -97,7 +100,8 @@ def test_instructors_are_told_how_long_a_set_takes(path: Path) -> None:
     released = notebooks.read(EXERCISES / path.parent.name / path.name)
     title = re.match(r"# (?:Exercises )?(.+)", released.cells[0].source)[1].replace(" · ", " ")
     stated = re.search(r"about (?:(\d+) minutes|three hours)", released.cells[0].source)[1] or 180
-    row = f"| {title} | {len(Set(path).tasks)} | {rules.minutes(released)[0]:.0f} | {stated} |"
+    tasks = len(as_written(path).tasks)
+    row = f"| {title} | {tasks} | {rules.minutes(released)[0]:.0f} | {stated} |"
     page = notebooks.ROOT / "docs" / "instructors.md"
     assert row in page.read_text(encoding="utf-8").splitlines()
 

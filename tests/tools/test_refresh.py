@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tools import notebooks, refresh
 
@@ -54,6 +54,13 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
+def executed(path: Path, exact: str) -> nbformat.NotebookNode:
+    """The notebook as a run would leave it whose last cell prints ``exact``."""
+    notebook = notebooks.read(path)
+    notebook.cells[-1].outputs = [new_output("stream", text=exact)]
+    return notebook
+
+
 def outputs(path: Path) -> list[str]:
     return [cell.outputs[0].text for cell in notebooks.read(path).cells]
 
@@ -95,11 +102,11 @@ def test_what_the_author_saves_meanwhile_stays(
     lesson: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     edit(lesson, "print(1 + 1)", "print(2 + 2)")
-    executed = refresh.execute(notebooks.read(lesson), lesson.parent)
+    new = executed(lesson, "4\n")
 
     def execute_slowly(*_: object) -> nbformat.NotebookNode:
         edit(lesson, "print(2 + 2)", "print(3 + 3)")
-        return executed
+        return new
 
     monkeypatch.setattr(refresh, "execute", execute_slowly)
     assert refresh.main([str(lesson)]) == 1
@@ -115,6 +122,7 @@ def test_an_interrupted_write_leaves_the_notebook(
     before = lesson.read_bytes()
     edit(lesson, "print(1 + 1)", "print(2 + 0)")
     edited = lesson.read_bytes()
+    new = executed(lesson, "2\n")
 
     def interrupted(path: Path, content: bytes) -> None:
         with path.open("wb") as file:
@@ -122,6 +130,7 @@ def test_an_interrupted_write_leaves_the_notebook(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as stopped:
+        stopped.setattr(refresh, "execute", lambda *_: new)
         stopped.setattr(Path, "write_bytes", interrupted)
         with pytest.raises(KeyboardInterrupt):
             refresh.refresh(lesson)
