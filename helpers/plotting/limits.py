@@ -52,9 +52,8 @@ def roofline(
     ax.set(xlabel="arithmetic intensity in FLOP/B (log scale)", ylabel="rate (log scale)")
     ax.set_title(title)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.xaxis.set_minor_formatter("")
     ax.yaxis.set_major_formatter(lambda value, _: tick(units.rate(value, "FLOP")))
-    ax.yaxis.set_minor_formatter("")
+    ax.tick_params(which="minor", labelbottom=False, labelleft=False)
     ax.figure.draw_without_rendering()  # from now on, the place of a text is known,
     ax.figure.set_layout_engine("none")  # and stays
 

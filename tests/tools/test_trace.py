@@ -170,7 +170,7 @@ def server(tmp_path: Path) -> Iterator[trace.Server]:
     (pages / "index.html").write_text("the viewer")
     (tmp_path / "my trace.json").write_text("[]")
     with trace.Server(tmp_path / "my trace.json", pages) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
         server.shutdown()
 
