@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import re
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,18 +30,6 @@ def calls(loader: Iterable) -> tuple[dict[str, float], float]:
     times.append(time.perf_counter() - start)
     median = statistics.median(times[1:-1])
     return {"first": times[0], "median": median, "last": times[-1]}, sum(times)
-
-
-def quick_start() -> str:
-    """The start method with which most workers start fast: on Linux, as copies of a forkserver.
-
-    This process imports PyTorch once, before its first worker starts. macOS may crash in a copy,
-    and Windows makes none, so there the method is spawn.
-    """
-    if sys.platform != "linux":
-        return "spawn"
-    multiprocessing.set_forkserver_preload(["torch"])
-    return "forkserver"
 
 
 def recorded_epoch(loader: Iterable, work: Callable) -> tuple[float, dict[str, list[Span]]]:
