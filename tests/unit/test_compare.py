@@ -1,5 +1,6 @@
 import asyncio
 import hashlib
+import itertools
 import math
 import subprocess
 import sys
@@ -152,16 +153,17 @@ def test_the_median_of_the_rounds_ignores_the_noise_of_others() -> None:
 def test_every_order_is_drawn_and_first_calls_are_not_timed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    calls, rounds = [], []
+    calls, rounds, ticks = [], [], itertools.count()
     monkeypatch.setattr(comparing, "SAMPLE_NS", 0)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))  # a round takes one second
     monkeypatch.setattr(comparing, "summary", lambda times, repeats: rounds.append(times))
     old, new = (lambda: calls.append("o")), (lambda: calls.append("n"))
     repeats = comparing.calls_per_sample(old, new)
     assert "".join(calls) == "onon"  # the first calls, and how often to repeat
-    comparing.measure_block(old, new, repeats, 0.1)
+    comparing.measure_block(old, new, repeats, seconds=1000)
     measured = "".join(calls[4:])
     orders = [measured[start : start + 4] for start in range(0, len(measured), 4)]
-    assert len(orders) == len(rounds[0])
+    assert len(orders) == len(rounds[0]) == 1000
     for order in ("oonn", "onon", "onno", "noon", "nono", "nnoo"):
         assert orders.count(order) > len(orders) / 12
 
@@ -172,7 +174,7 @@ def count(pieces: int) -> None:
 
 
 def test_work_of_this_thread_is_judged_by_its_cpu_time() -> None:
-    result = compare(partial(count, 30_000), partial(count, 60_000), seconds=1)
+    result = compare(partial(count, 30_000), partial(count, 120_000), seconds=1)
     assert result.ratio > 1.5
     assert result.clock == "CPU time" or not comparing.resource
 
@@ -243,17 +245,23 @@ def test_a_limit_that_is_no_fraction_ends_in_one_sentence(monkeypatch: pytest.Mo
 
 def in_two_folders(folder: Path, old: str, new: str) -> None:
     """A module ``versions`` in the folders old and new, and in both a module that it imports."""
-    for name, amount, text in (("old", 3000, old), ("new", 9000, new)):
+    for name, amount, text in (("old", 300, old), ("new", 30_000, new)):
         (folder / name).mkdir()
         (folder / name / "versions.py").write_text(text)
         (folder / name / "amount.py").write_text(f"number = {amount}")
 
 
 WORKS = """
+from pathlib import Path
+
+folder = Path(__file__).parent
+
 def work():
     import amount  # not before the first call
     sum(range(amount.number))
     print("printed by the work", end="")
+    with open(folder.parent / "calls.txt", "a") as calls:
+        print(folder.name, amount.number, file=calls)
 """
 
 
@@ -263,11 +271,14 @@ def test_a_module_in_two_folders_is_imported_from_each(
     in_two_folders(tmp_path, WORKS, WORKS)
     (tmp_path / "amount.py").write_text("number = 1")  # in the folder of the command
     monkeypatch.chdir(tmp_path)
-    block = comparing.measure_in_process("old/versions:work", "new/versions:work", 0.1)
-    assert 2 < math.exp(block.change[0]) < 4.5
+    measured = comparing.measure_in_process("old/versions:work", "new/versions:work", 0.1)
     monkeypatch.chdir(tmp_path / "new")  # a folder may be missing, and one may be above another
-    block = comparing.measure_in_process("../old/versions:work", "versions:work", 0.1)
-    assert 2 < math.exp(block.change[0]) < 4.5
+    again = comparing.measure_in_process("../old/versions:work", "versions:work", 0.1)
+    calls = (tmp_path / "calls.txt").read_text().splitlines()
+    assert set(calls) == {"old 300", "new 30000"}
+    assert calls.count("old 300") == calls.count("new 30000")
+    for block in (measured, again):
+        assert math.exp(block.change[0]) > 2
 
 
 @pytest.mark.everything

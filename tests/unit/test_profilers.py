@@ -79,7 +79,7 @@ def test_the_share_of_calls_comes_from_the_script_and_from_the_profile(tmp_path:
     command = "python -m cProfile -o s.prof known_split.py --rounds 1"
     without, table = profilers.shares_of_calls({"cProfile": command}, tmp_path)
     row = table.loc["cProfile"]
-    assert 0 < without < 0.5
+    assert 0 < without < 1
     assert row.slowdown > 1.2
     assert row.reported == pytest.approx(row.profiled, abs=0.1)
 
