@@ -175,12 +175,12 @@ def count(pieces: int) -> None:
 
 def test_work_of_this_thread_is_judged_by_its_cpu_time() -> None:
     result = compare(partial(count, 30_000), partial(count, 120_000), seconds=1)
-    assert result.ratio > 1.5
+    assert result.ratio > 2
     assert result.clock == "CPU time" or not comparing.resource
 
 
-@pytest.mark.parametrize("of", ["a sleep", "a program", "threads"])
-def test_work_that_waits_or_is_done_elsewhere_is_judged_by_wall_time(of: str) -> None:
+@pytest.mark.parametrize(("of", "times"), [("a sleep", 10), ("a program", 4), ("threads", 40)])
+def test_work_that_waits_or_is_done_elsewhere_is_judged_by_wall_time(of: str, times: int) -> None:
     def work(pieces: int) -> None:
         if of == "a sleep":
             time.sleep(0.002 * pieces)
@@ -191,9 +191,9 @@ def test_work_that_waits_or_is_done_elsewhere_is_judged_by_wall_time(of: str) ->
             with ThreadPoolExecutor(2) as threads:
                 list(threads.map(hashlib.sha256, [bytes(300_000)] * 2 * pieces))
 
-    result = compare(partial(work, 1), partial(work, 4), seconds=0.2)
+    result = compare(partial(work, 1), partial(work, times), seconds=0.2)
     assert result.clock == "wall time"
-    assert result.ratio == result.wall_ratio
+    assert result.ratio == result.wall_ratio > 1.5
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import cProfile
+import json
 import pstats
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from helpers import profilers, profiles
+from helpers import profilers, profiles, terminal
 
 CPU = [ProfilerActivity.CPU]
 
@@ -74,12 +75,18 @@ def test_samples_of_py_spy_are_found_at_their_lines(tmp_path: Path) -> None:
     assert profilers.samples_by_line(None, "erase").sum() == 0
 
 
-def test_the_share_of_calls_comes_from_the_script_and_from_the_profile(tmp_path: Path) -> None:
+def test_the_share_of_calls_comes_from_the_script_and_from_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copy(Path(__file__, "../../../notebooks/scripts/known_split.py").resolve(), tmp_path)
     command = "python -m cProfile -o s.prof known_split.py --rounds 1"
+    runs, run = [], terminal.run
+    monkeypatch.setattr(terminal, "run", lambda *words: runs.append(run(*words)) or runs[-1])
     without, table = profilers.shares_of_calls({"cProfile": command}, tmp_path)
     row = table.loc["cProfile"]
-    assert 0 < without < 1
+    _, plain = runs  # the profiled run, and then the one without a profiler
+    seconds = {name: sum(times) for name, times in json.loads(plain.stdout).items()}
+    assert without == pytest.approx(seconds["calls"] / sum(seconds.values()))
     assert row.slowdown > 1.2
     assert row.reported == pytest.approx(row.profiled, abs=0.1)
 
