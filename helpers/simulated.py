@@ -42,7 +42,8 @@ class Device:
     A call returns after ``launch`` seconds, in which the device can do earlier work;
     ``synchronize`` returns when all is done. Before the first call, ``waiting`` seconds of another
     program's work are in the queue. ``breaks`` counts how often its caller synchronised between two
-    calls.
+    calls; ``returns`` has when ``synchronize`` really returned, on the clock of time.perf_counter,
+    but of several without a call between them only the first.
     """
 
     seconds: list[float]
@@ -52,6 +53,7 @@ class Device:
     launch: float = 0.0
     breaks: int = 0
     synchronised: bool = False  # since the last call
+    returns: list[float] = field(default_factory=list)
 
     def __call__(self) -> int:
         """Request one piece of work, and return the number of calls so far."""
@@ -66,8 +68,10 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait until all requested work is done."""
-        self.synchronised = True
         time.sleep(max(0.0, self._all_done() - time.perf_counter()))
+        if not self.synchronised:
+            self.returns.append(time.perf_counter())
+        self.synchronised = True
 
     def _all_done(self) -> float:
         self.free = self.free or time.perf_counter() + self.waiting

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient.exceptions import CellExecutionError
 
 from helpers import terminal
 from tests.tools import cluster
@@ -16,6 +17,12 @@ from tools import notebooks, refresh
 LESSON = notebooks.NOTEBOOKS / "11_nsight.ipynb"
 JOBS = notebooks.ROOT / "assets" / "jobs"
 NSYS = notebooks.INSTALLED_NSYS
+
+
+def lost_a_part(printed: str) -> bool:
+    """Whether nsys lost its agent or its importer, as it did now and then beside other tests."""
+    sentences = ("End of file", "Importer error status: An unknown error occurred.")
+    return any(sentence in printed for sentence in sentences)
 
 
 @pytest.mark.everything
@@ -27,7 +34,13 @@ def test_the_live_section_records_and_finds_its_ranges(monkeypatch: pytest.Monke
     cells = [cell for cell in notebooks.read(LESSON).cells if cell.id in wanted]
     monkeypatch.setenv("NSYS", NSYS)
     lesson = nbformat.v4.new_notebook(cells=cells, metadata=notebooks.METADATA)
-    executed = refresh.execute(lesson, LESSON.parent)
+    for more in (2, 1, 0):
+        try:
+            executed = refresh.execute(lesson, LESSON.parent)
+            break
+        except CellExecutionError as error:
+            if not more or not lost_a_part(str(error)):
+                raise
     printed = {cell.id: "".join(o.get("text", "") for o in cell.outputs) for cell in executed.cells}
     assert printed["own-record"] == "recorded on this computer: mine.sqlite\n"
     assert printed["own-query"].endswith(": True\n")
@@ -100,16 +113,16 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def submit(folder: Path, template: str, *words: str | Path, **variables: str) -> tuple[bool, str]:
-    """Whether a job succeeded, and its log; nsys is tried again if it lost its agent."""
+    """Whether a job succeeded, and its log; it is tried again if nsys lost a part of itself."""
     options = ["--cpus-per-task=2", "--account=any", "--partition=debug"]
-    for _ in range(3):  # on a busy computer nsys may lose the agent that it has started
+    for _ in range(3):
         job = ["sbatch", "--wait", *options, JOBS / "slurm" / template, *words]
         path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         with terminal.started(job, folder, PATH=path, **variables) as child:
             text = "".join(child.communicate(timeout=120))
         assert "Submitted batch job" in text, text
         log = max(folder.glob("*.log"), key=lambda log: log.stat().st_mtime_ns).read_text()
-        if "End of file" not in log:
+        if not lost_a_part(log):
             break
     return child.returncode == 0, log
 
@@ -170,7 +183,7 @@ def test_under_pbs_two_ranks_write_their_checkpoints(
     for _ in range(3):  # as in submit()
         with terminal.started(words, tmp_path, stderr=subprocess.STDOUT, **job) as child:
             log = child.communicate(timeout=120)[0]
-        if "End of file" not in log:
+        if not lost_a_part(log):
             break
     assert (child.returncode == 0) == (not said), log
     assert said in log, log

@@ -141,6 +141,15 @@ def ten_times(slow):
 
 def other(slow):
     return lambda x: x
+
+def slower_later(slow):
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return slow(x) if len(calls) <= 10 else ten_times(ten_times(slow))(x)
+
+    return f
 """
 
 
@@ -153,6 +162,16 @@ def test_the_course_measures_the_function_and_the_reference_beside_the_harness()
     assert result["errors"] == result["refused"] == []
     assert 1 / 2 < result["seconds"] / result["own"] < 2
     assert 5 < result["reference"] / result["own"] < 20
+
+
+def test_a_harness_is_judged_by_the_calls_that_it_makes_with_whole_inputs() -> None:
+    """On a busy computer, calls of the same function a moment later may take much longer."""
+    result = tried(MEASURE, "slower_later")
+    assert 1 / 2 < result["seconds"] / result["own"] < 2
+    corner = MEASURE.replace("make_input(),", "make_input()[:, :, :8, :8],")
+    result = tried(corner, "slower_later")
+    assert result["errors"] == result["refused"] == []
+    assert result["seconds"] / result["own"] < 1 / 5
 
 
 @pytest.mark.everything

@@ -42,6 +42,10 @@ def test_a_device_works_through_its_queue_while_its_caller_goes_on(clock) -> Non
     assert clock.now - start == 3 * 0.125
     device.synchronize()
     assert clock.now - start == 1.0 + 0.5 + 2 * 0.25
+    finished = clock.now
+    clock.sleep(1.0)
+    device.synchronize()
+    assert device.returns == [finished]
 
 
 def test_a_device_counts_how_often_its_caller_synchronises_between_two_calls(clock) -> None:
