@@ -324,9 +324,12 @@ CARELESS = [  # together, they believe in every attack
     return min(seconds)
 """,
     """def measure(f, reference, make_input):
-    start = thread_time()
-    f(make_input())
-    return max(thread_time() - start, 1e-9)
+    seconds = []
+    for _ in range(12):
+        start = thread_time()
+        f(make_input())
+        seconds.append(thread_time() - start)
+    return max(min(seconds), 1e-9)
 """,
 ]
 
@@ -348,6 +351,6 @@ def test_every_attack_fools_a_careless_harness_and_the_solution_withstands_it(
     solution = inspect.getsource(assignment.names["measure"])
     for name, attack in attacks.items():
         trials = range(3)  # a busy computer can spoil one
-        careless = (withstands(text, attack, assignment.work) for _ in trials for text in CARELESS)
+        careless = (withstands(text, attack, assignment.work) for text in CARELESS)
         assert not all(careless), f"{name} fools nobody"
         assert any(withstands(solution, attack, assignment.work) for _ in trials), name
